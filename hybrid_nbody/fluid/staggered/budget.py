@@ -24,13 +24,15 @@ class Budget:
     names : sequence of str
         The scalars.
     conserves : bool
-        Whether changes are corrected.
+        Whether changes are corrected in a closed box.
 
     Attributes
     ----------
+    closed : bool
+        Whether totals have values that they must have: only then are changes summed.
     made : dict of float
         For each scalar what steps have made of it before it was corrected (lost: less than 0),
-        relative to its total at each step.
+        relative to the sum of its magnitudes at each step.
     """
 
     def __init__(self, grid: Grid, before: Array, names: Sequence[str], conserves: bool) -> None:
@@ -42,18 +44,24 @@ class Budget:
 
     def begin(self, field: Array) -> None:
         """Note what a field holds before it changes."""
-        if self.conserves:
+        if self.closed:
             self.grid.program.run("copy", self.grid.region, field, self.before)
 
     def settle(self, name: str, field: Array) -> None:
-        """Sum the changes of a field since `begin`, and correct them; collective."""
-        if not self.conserves:
+        """Sum the changes of a field since `begin`, and correct them if asked for; collective."""
+        if not self.closed:
             return
         region = self.grid.region
         gained = self.grid.total("gained", region, self.before, field)
         lost = self.grid.total("lost", region, self.before, field)
-        held = self.grid.total("total", region, self.before)
-        self.made[name] += (gained - lost) / abs(held) if held else 0.0
+        held = self.grid.total("magnitude", region, self.before)
+        self.made[name] += (gained - lost) / held if held else 0.0
+        if self.conserves:
+            self._correct(field, gained, lost)
+
+    def _correct(self, field: Array, gained: float, lost: float) -> None:
+        """Scale down the larger of what cells gained and of what they lost."""
         of_gains = lost / gained if gained > lost else 1.0
         of_losses = gained / lost if lost > gained else 1.0
-        self.grid.program.run("scale_changes", region, self.before, field, of_gains, of_losses)
+        given = (self.before, field, of_gains, of_losses)
+        self.grid.program.run("scale_changes", self.grid.region, *given)

@@ -1,5 +1,7 @@
 """Totals and norms of the staggered fluid, the same bits on any number of ranks."""
 
+import math
+
 from hybrid_nbody.fluid.obstacles.base import name_in_tables
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
 from hybrid_nbody.fluid.staggered.loads import loads
@@ -35,11 +37,8 @@ FLOWS = {
 }
 """Of boxes into which fluid flows, and out of which."""
 
-ADVECTION_ERROR = Quantity(
-    "1",
-    "density that diffusion and advection have made (lost: less than 0) since the start of the "
-    "run, before it was taken back, relative to that of each step",
-)
+LARGEST_ADVECTION_ERROR = 0.01
+"""Of what steps have made of a scalar, where it is not taken back."""
 
 
 def total_of(name: str) -> str:
@@ -47,13 +46,31 @@ def total_of(name: str) -> str:
     return f"total_{name}"
 
 
+def error_of(name: str) -> str:
+    """Return the name of the advection error of a scalar; that of the density has no suffix."""
+    return "advection_error" if name == "density" else f"advection_error_{name}"
+
+
+def advection_error(name: str, conserves: bool) -> Quantity:
+    """Return what steps have made of a scalar; where it is taken back, there is no limit."""
+    return Quantity(
+        "1",
+        f"{name} that diffusion and advection have made (lost: less than 0) since the start of the "
+        "run, before any correction, relative to its magnitude at each step",
+        limit=math.inf if conserves else LARGEST_ADVECTION_ERROR,
+        advice=f"diffusion and advection made or lost this part of the {name}; fluid.conserve "
+        "takes it back; more cells or a smaller time.dt reduce it",
+    )
+
+
 def quantities_of(stepper: Stepper) -> dict[str, Quantity]:
     """Return the quantities of a fluid."""
     names = list(stepper.state.scalars)
     found = {total_of(name): Quantity(name, f"sum of the {name} over all cells") for name in names}
-    if stepper.budget.conserves:
-        found["advection_error"] = ADVECTION_ERROR
-    if not stepper.budget.closed:
+    budget = stepper.budget
+    if budget.closed:
+        found |= {error_of(name): advection_error(name, budget.conserves) for name in names}
+    else:
         found |= FLOWS
     return found | QUANTITIES | _quantities_of_obstacles(stepper)
 
@@ -90,9 +107,9 @@ def measured(stepper: Stepper) -> dict[str, float]:
         total_of(name): grid.total("total", grid.region, field)
         for name, field in state.scalars.items()
     }
-    if stepper.budget.conserves:
-        values["advection_error"] = stepper.budget.made["density"]
-    if not stepper.budget.closed:
+    if stepper.budget.closed:
+        values |= {error_of(name): made for name, made in stepper.budget.made.items()}
+    else:
         values |= _flows(grid, state.velocity)
     energy = grid.total("energy", grid.region, *state.velocity)
     speed = grid.largest_speed(state.velocity)

@@ -1,5 +1,7 @@
 """Sums and largest values of diagnostics."""
 
+from math import fabs
+
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_sum
 
 
@@ -16,6 +18,12 @@ def energy(k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells) -> Real:
 def centre(k: Int, j: Int, i: Int, a: Cells, dk: Int, dj: Int, di: Int, out: Cells) -> None:
     """Set a cell to the mean of a component at its two faces; `d*` lead to the high one."""
     out[k, j, i] = 0.5 * (a[k, j, i] + a[k + dk, j + dj, i + di])
+
+
+@plane_sum
+def magnitude(k: Int, j: Int, i: Int, a: Cells) -> Real:
+    """Return the magnitude of a cell."""
+    return fabs(a[k, j, i])
 
 
 @plane_sum
