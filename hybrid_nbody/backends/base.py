@@ -121,8 +121,8 @@ class Backend(ABC):
         return OnHost(copies[0] if len(copies) == 1 else np.stack(copies, axis=-1))
 
     @abstractmethod
-    def all_finite(self, array: Array) -> bool:
-        """Return whether every number of an array of float64 is finite, once its work is done."""
+    def all_finite(self, *arrays: Array) -> bool:
+        """Return whether every number of arrays of float64 is finite, once their work is done."""
 
     @abstractmethod
     def free_memory(self) -> int:

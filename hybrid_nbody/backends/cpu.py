@@ -80,9 +80,9 @@ class CpuBackend(Backend):
         """See `Backend`."""
         return OnHost(parts[0].copy() if len(parts) == 1 else np.stack(parts, axis=-1))
 
-    def all_finite(self, array: Array) -> bool:
+    def all_finite(self, *arrays: Array) -> bool:
         """See `Backend`."""
-        return bool(np.isfinite(array).all())
+        return all(np.isfinite(array).all() for array in arrays)
 
     def free_memory(self) -> int:
         """Return the bytes of memory that are free on this machine, for all its ranks together."""

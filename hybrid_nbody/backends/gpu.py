@@ -148,16 +148,22 @@ class GpuBackend(Backend):
             return super().start_download(*parts)
         return _Snapshot(self, copy)
 
-    def all_finite(self, array: Array) -> bool:
-        """Return whether every number of an array of float64 is finite, found on the GPU."""
-        if not isinstance(array, self.cupy.ndarray):
-            return bool(np.isfinite(array).all())
-        array = self.cupy.ascontiguousarray(array)
-        bad = self.zeros(1, "i4")
+    def all_finite(self, *arrays: Array) -> bool:
+        """See `Backend`; arrays on the GPU are looked at there, with a single answer for all."""
+        on_gpu = [array for array in arrays if isinstance(array, self.cupy.ndarray)]
+        on_host = [array for array in arrays if not isinstance(array, self.cupy.ndarray)]
+        bad = self.zeros(1, "i4") if on_gpu else np.zeros(1, "i4")
+        for array in on_gpu:
+            self._find_bad(self.cupy.ascontiguousarray(array), bad)
+        finite_here = all(np.isfinite(array).all() for array in on_host)  # while the GPU looks
+        return finite_here and not self.download(bad)[0]
+
+    def _find_bad(self, array: Array, bad: Array) -> None:
+        """Queue a look at an array: `bad` becomes 1 if a number of it is not finite."""
         threads = min(array.size, FINITE_THREADS)
         size = np.int64(array.size)
-        self._finite.launch("find_bad", threads, FINITE_BLOCK, size, array, bad)
-        return not self.download(bad)[0]
+        if threads:
+            self._finite.launch("find_bad", threads, FINITE_BLOCK, size, array, bad)
 
     @cached_property
     def _finite(self) -> CudaModule:

@@ -99,9 +99,9 @@ class HybridBackend(Backend):
         """See `Backend`."""
         return self.main.start_download(*parts)
 
-    def all_finite(self, array: Array) -> bool:
+    def all_finite(self, *arrays: Array) -> bool:
         """See `Backend`."""
-        return self.main.all_finite(array)
+        return self.main.all_finite(*arrays)
 
     def free_memory(self) -> int:
         """See `Backend`."""

@@ -180,7 +180,7 @@ class NBodyModel:
             host=lambda start, stop: self.backend.download(array[start:stop]),
             role=role,
             start=lambda: self.backend.start_download(array),
-            finite=lambda: self.backend.all_finite(array),
+            array=array,
         )
 
     def _constant(self, name: str, description: str, units: str, array: NDArray[Any]) -> Field:
@@ -194,7 +194,7 @@ class NBodyModel:
             index=self.exchange.own,
             host=lambda start, stop: array[start:stop].copy(),
             role=Role.STATIC,
-            finite=lambda: bool(np.isfinite(array).all()),
+            array=None if array.dtype.kind in "iu" else array,
         )
 
     def scalars(self) -> dict[str, float]:

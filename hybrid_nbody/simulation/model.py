@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,9 +58,9 @@ class Field:
     check : callable, optional
         ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row
         is. The guard looks at them in place of the rows themselves.
-    finite : callable, optional
-        ``finite()`` returns whether all of this rank's rows are, as the device finds it. The guard
-        looks for a row only if they are not.
+    array : array, optional
+        This rank's rows on its device, of float64. The guard lets the device look at those of all
+        fields at once, and looks for a row only if some number is not finite.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Field:
     role: Role = Role.FRAME
     check: Callable[[int, int], np.ndarray] | None = None
     start: Callable[[], Download] | None = None
-    finite: Callable[[], bool] | None = None
+    array: Any = None
 
     @property
     def rows(self) -> int:
@@ -120,11 +120,14 @@ class Ranks(Protocol):
 
 
 class Device(Protocol):
-    """The device of a rank, as the log names it."""
+    """The device of a rank, as the log and the guard know it."""
 
     @property
     def description(self) -> str:
         """Return its name."""
+
+    def all_finite(self, *arrays: Any) -> bool:
+        """Return whether every number of some arrays is finite."""
 
 
 @dataclass(frozen=True)

@@ -15,3 +15,12 @@ def test_one_number_that_is_not_finite_is_found_wherever_it_is(backend_name, siz
         spoilt = array.copy()
         spoilt[place, 1] = bad
         assert backend.all_finite(backend.upload(spoilt)) is False
+
+
+@pytest.mark.parametrize("spoilt", [0, 1, 2])
+def test_of_several_arrays_each_is_looked_at(backend_name, spoilt):
+    backend = make_backend(backend_name)
+    arrays = [backend.upload(np.ones((5, 3))), np.ones(7), backend.upload(np.ones((0, 3)))]
+    assert backend.all_finite(*arrays) is True
+    arrays[spoilt] = backend.upload(np.array([1.0, np.nan]))
+    assert backend.all_finite(*arrays) is False

@@ -50,6 +50,23 @@ def model(request, communicator):
     return SpoiltModel(communicator, weights)
 
 
+class DeviceModel(SpoiltModel):
+    """The same, whose device answers for all arrays at once."""
+
+    def __init__(self, communicator):
+        super().__init__(communicator)
+        self.looks = 0
+        self.backend = self
+
+    def all_finite(self, *arrays):
+        self.looks += 1
+        return all(np.isfinite(array).all() for array in arrays)
+
+    def _spoilt(self, field):
+        field = super()._spoilt(field)
+        return Field(**vars(field) | {"array": field.host(0, field.rows)})
+
+
 def guard_of(model, communicator, max_energy_error):
     return Guard(SimpleNamespace(model=model), communicator, max_energy_error)
 
@@ -100,6 +117,15 @@ def test_the_largest_numbers_are_numbers_still(guard, model):
     model.bad["bodies/velocity", 2] = -0.0
     guard.check_numbers()
     assert guard.good_step == model.step == 0
+
+
+def test_a_device_looks_at_all_arrays_at_once(communicator):
+    model = DeviceModel(communicator)
+    guard = guard_of(model, communicator, max_energy_error=0.1)
+    guard.check_numbers()
+    assert model.looks == 1
+    model.bad["bodies/velocity", 9] = math.nan
+    assert "velocity of body 9 is" in message_of(guard.check_numbers)
 
 
 # ---- Energy --------------------------------------------------------------------------------------
