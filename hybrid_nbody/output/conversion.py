@@ -23,8 +23,8 @@ from hybrid_nbody.files.parts import head_path, parts_folder
 from hybrid_nbody.files.single_file import SingleFile
 from hybrid_nbody.output.cutting import remove_unlisted
 from hybrid_nbody.output.listing import write_head, write_listing
+from hybrid_nbody.output.merging import PART_BYTES
 from hybrid_nbody.output.part import Contents, only_rows, write_part
-from hybrid_nbody.output.part_writer import PART_BYTES
 from hybrid_nbody.output.sealing import raw_data
 
 

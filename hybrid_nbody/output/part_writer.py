@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from hybrid_nbody.files.listing import Listing, columns_of, empty
 from hybrid_nbody.files.parts import EntryRange, Part, parts_folder, paths_of
 from hybrid_nbody.files.seals import stated_digest
 from hybrid_nbody.output.listing import write_listing
-from hybrid_nbody.output.part import Values, contents_of, merged, read_contents, write_part
+from hybrid_nbody.output.merging import PART_BYTES, parts_to_merge, size_of, whole_of
+from hybrid_nbody.output.part import Values, contents_of, write_part
 from hybrid_nbody.output.sealing import remove_files
 from hybrid_nbody.output.sharing import OtherRanks
 from hybrid_nbody.output.waits import DiskWaits
@@ -29,18 +30,11 @@ PAUSE = 2.0
 EVENT_SECONDS = 0.02
 """Seconds within which a step's diagnostics and frame follow each other."""
 
-PART_BYTES = 64 << 20
-"""Bytes that are written without that pause; a part of that size is not merged any more."""
-
 MOST_BYTES = 512 << 20
 """Bytes of frames that wait in memory; beyond them the run waits for the disk."""
 
 LISTING_SHARE = 0.02
 """Most of the time that goes into ``trajectory.h5``: the longer it takes, the rarer it is."""
-
-MERGED_PARTS = 16
-"""Fewest parts that are put together into one."""
-
 
 Entry = Mapping[str, NDArray[Any] | Download]
 """The values of a frame, or of a row of diagnostics; some may be on their way from a device."""
@@ -139,6 +133,7 @@ class PartWriter:
         self._listed = listing
         self._sealed_at = -PAUSE
         self._list_again_at = 0.0
+        self._fixed_parts = 0  # they are not merged any more
         self._thread = threading.Thread(target=self._work, name="part writer", daemon=True)
         self._thread.start()
 
@@ -349,41 +344,23 @@ class PartWriter:
         self._list_again_at = end + (end - start) / LISTING_SHARE
 
     def _merge(self) -> None:
-        """Put the last parts together if there are many small ones."""
-        last = parts_to_merge([self._size(part) for part in self.listing.parts])
+        """Put the last parts together if there are many small ones.
+
+        Those that cannot be read or written twice, as on a disk that is nearly full, stay as they
+        are: nothing of them is lost.
+        """
+        fixed = self.listing.parts[: self._fixed_parts]
+        parts = self.listing.parts[self._fixed_parts :]
+        last = parts_to_merge([size_of(self.path, part) for part in parts])
         if not last:
             return
-        parts = self.listing.parts[-last:]
-        variables = self.listing.variables
+        old = parts[-last:]
         try:
-            contents = [read_contents(self.path, part, variables) for part in parts]
+            whole = whole_of(self.path, old, self.listing.variables)
         except FileError:
-            return  # damaged on the disk: what reads them says so, and the others stay as they are
-        whole = merged(contents, variables)
-        part = write_part(self.path, parts[0].entries.first, whole, variables)
-        self.listing = replace(self.listing, parts=(*self.listing.parts[:-last], part))
+            self._fixed_parts = len(self.listing.parts)
+            return
+        self.listing = replace(self.listing, parts=(*fixed, *parts[:-last], whole))
         self._list()
-        old = [path for merged_part in parts for path in paths_of(self.path, merged_part.entries)]
-        remove_files(parts_folder(self.path), old)
-
-    def _size(self, part: Part) -> int:
-        """Return the bytes of a part; those that ranks have shared stay as they are."""
-        path = paths_of(self.path, part.entries)[0]
-        small = part.entries.pieces == 1 and path.exists()
-        return path.stat().st_size if small else PART_BYTES
-
-
-def parts_to_merge(sizes: Sequence[int]) -> int:
-    """Return how many parts at the end are to be merged: 0, or `MERGED_PARTS` and more.
-
-    A part joins those after it if it is at most twice as large as all of them together: so the
-    number of parts, and how often a frame is written, grow like the logarithm of their number.
-    """
-    total = 0
-    count = 0
-    for size in reversed(sizes):
-        if size >= PART_BYTES or total >= PART_BYTES or (count and size > 2 * total):
-            break
-        total += size
-        count += 1
-    return count if count >= MERGED_PARTS else 0
+        files = [path for part in old for path in paths_of(self.path, part.entries)]
+        remove_files(parts_folder(self.path), files)

@@ -15,7 +15,7 @@ from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files import names as formats
 from hybrid_nbody.files.hdf5 import attributes
 from hybrid_nbody.files.run import DamageWarning, open_run
-from hybrid_nbody.output import part_writer, sharing
+from hybrid_nbody.output import merging, part_writer, sharing
 from hybrid_nbody.output.trajectory import NAME, Trajectory
 from hybrid_nbody.parallel import rows as rows_of_ranks
 from hybrid_nbody.simulation.model import Quantity
@@ -195,18 +195,39 @@ def test_many_frames_make_few_files(tmp_path, alone, monkeypatch):
             assert same_bits(run.positions(step), rows_at(step, 3)["bodies/position"])
 
 
-@given(st.lists(st.integers(1, part_writer.PART_BYTES), min_size=1, max_size=300))
+def test_a_disk_without_space_for_merging_stops_nothing(tmp_path, alone, monkeypatch):
+    monkeypatch.setattr(part_writer, "PAUSE", 0.0)
+    monkeypatch.setattr(part_writer, "EVENT_SECONDS", 0.0)
+    tried = []
+
+    def full(trajectory, first, contents, variables):
+        tried.append(first)
+        raise FileError("the disk is full")
+
+    monkeypatch.setattr(merging, "write_part", full)
+    model = RowsModel(3, alone)
+    trajectory = start(tmp_path, model)
+    for step in range(40):
+        trajectory.write_frame(model.at(step))
+        trajectory.flush()
+    trajectory.close()
+    assert tried == [0, 16]  # parts that could not be merged are left alone
+    check(tmp_path / NAME, 3, range(40), [])
+    assert len(list((tmp_path / "trajectory").glob("part-*"))) == 40
+
+
+@given(st.lists(st.integers(1, merging.PART_BYTES), min_size=1, max_size=300))
 def test_the_number_of_parts_stays_small(sizes):
     """Parts as `parts_to_merge` leaves them: few, and no frame is written often."""
     parts = []
     written = 0
     for size in sizes:
         parts.append(size)
-        if count := part_writer.parts_to_merge(parts):
+        if count := merging.parts_to_merge(parts):
             merged = sum(parts[-count:])
             parts[-count:] = [merged]
             written += merged
-    small = [size for size in parts if size < part_writer.PART_BYTES]
+    small = [size for size in parts if size < merging.PART_BYTES]
     assert len(small) <= 8 * (2 + np.log2(1 + sum(small) / min(sizes)))
     assert written <= sum(sizes) * (2 + np.log2(1 + len(sizes)))
 
