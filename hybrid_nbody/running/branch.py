@@ -12,10 +12,11 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.state import Source, StoredState, Wanted, find_state
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import RunSetup
+from hybrid_nbody.running.continuation import is_among
 from hybrid_nbody.running.contract import AnyBuilder
 from hybrid_nbody.running.job import RunContext
 from hybrid_nbody.running.models import MODELS
-from hybrid_nbody.running.start import acknowledging, begin, is_among, open_log, told_by_the_guard
+from hybrid_nbody.running.start import acknowledging, begin, open_log, told_by_the_guard
 from hybrid_nbody.simulation.signals import StopSignals
 
 DIRECTORY = "output.directory"

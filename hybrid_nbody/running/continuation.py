@@ -1,11 +1,14 @@
 """The trajectory of a resumed run: cut back to the checkpoint and continued, or begun anew."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
-from hybrid_nbody.errors import DamagedFileError, HybridNBodyError
+from hybrid_nbody.errors import DamagedFileError, HybridNBodyError, InputError
+from hybrid_nbody.files.listing import load_listing
+from hybrid_nbody.files.names import TRAJECTORY_FILE
 from hybrid_nbody.files.parts import heads_in, parts_folder
 from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import directory
@@ -51,6 +54,59 @@ def continue_trajectory(job: Job, saved: ModelConfig) -> None:
             job.trajectory.reopen(job.model, job.header, without)
     except DamagedFileError as error:
         _begin_after_damage(job, error)
+
+
+def refuse_another_run(checkpoint: Path, saved: ModelConfig) -> None:
+    """Refuse a checkpoint of another run than the trajectory beside it.
+
+    What a resumed run may change tells nothing; a trajectory that cannot be read, nothing either.
+
+    Parameters
+    ----------
+    checkpoint : Path
+    saved : ModelConfig
+        The configuration in it.
+
+    Raises
+    ------
+    InputError
+        It differs from that of the trajectory.
+    """
+    path = checkpoint.with_name(TRAJECTORY_FILE)
+    try:
+        text = str(load_listing(path).header.get("config", ""))
+        other = loader.loads(text, str(path), models=MODELS)
+    except HybridNBodyError:
+        return
+    here = _plain_keys(saved)
+    there = _plain_keys(other)
+    changeable = MODELS[saved.model].changeable
+    for key in sorted({*here, *there}):
+        if here.get(key) != there.get(key) and not is_among(key, changeable):
+            raise InputError(
+                f"{checkpoint}: belongs to another run than {path.name}, as {key} shows; put one "
+                "of the two aside, and resume again"
+            )
+
+
+def _plain_keys(config: ModelConfig) -> dict[str, Any]:
+    """Return the values of a configuration by their keys, such as ``time.dt``."""
+    found: dict[str, Any] = {}
+    left = [("", config.model_dump(mode="json"))]
+    while left:
+        section, values = left.pop()
+        for name, value in values.items():
+            key = f"{section}{name}"
+            if isinstance(value, dict):
+                left.append((f"{key}.", value))
+            else:
+                found[key] = value
+    return found
+
+
+def is_among(key: str, names: Sequence[str]) -> bool:
+    """Return whether a key of the configuration is one of some, or within one of them."""
+    return any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in names)
 
 
 def rows_of_an_old_end(saved: ModelConfig, config: ModelConfig, step: int) -> list[str]:

@@ -22,7 +22,7 @@ from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
 from hybrid_nbody.running.amounts import expected_lines
-from hybrid_nbody.running.continuation import continue_trajectory
+from hybrid_nbody.running.continuation import continue_trajectory, is_among, refuse_another_run
 from hybrid_nbody.running.contract import AnyBuilder, AnyKind
 from hybrid_nbody.running.job import Job, RunContext
 from hybrid_nbody.running.models import MODELS
@@ -302,6 +302,7 @@ def _saved_run(
     saved, warnings = load_newest(folder)
     source = str(saved.path)
     before = loader.loads(saved.config, source, models=MODELS)
+    refuse_another_run(saved.path, before)
     _refuse_changed_physics(folder, overrides, MODELS[before.model])
     config = loader.loads(saved.config, source, overrides, models=MODELS)
     output = config.output.model_copy(update={"directory": str(folder)})
@@ -333,11 +334,6 @@ def _refuse_changed_physics(folder: Path, overrides: Sequence[str], kind: AnyKin
             branch = f"; start a run of its own: hybrid-nbody run --from {folder} --set {override}"
             remedy = "" if is_among(key, kind.fixed) else branch
             raise InputError(f"--set {override}: a resumed run can only change {allowed}{remedy}")
-
-
-def is_among(key: str, names: Sequence[str]) -> bool:
-    """Return whether a key of the configuration is one of some, or within one of them."""
-    return any(key == name or key.startswith((f"{name}.", f"{name}[")) for name in names)
 
 
 def _refuse_an_end_in_the_past(config: ModelConfig, step: int) -> None:

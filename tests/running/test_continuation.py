@@ -170,3 +170,18 @@ def test_a_new_diagnostic_is_nan_before(start):
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
     run("resume", folder, "--set=time.steps=80")  # the added columns are now its own
     assert not list(folder.glob("*damaged*"))
+
+
+def test_a_checkpoint_of_another_run_is_refused(start):
+    """Only what a resumed run may change can differ, such as its end and its frames."""
+    mine = start(BODIES, "mine", "time.steps=15")
+    theirs = start(BODIES, "theirs", "gravity.G=2")
+    before = contents(mine)
+    shutil.copy(theirs / "checkpoint-0000000030.h5", mine)
+    refused = run("resume", mine, check=2)
+    assert "checkpoint-0000000030.h5: belongs to another run than trajectory.h5" in refused.stderr
+    assert "gravity.G" in refused.stderr
+    assert contents(mine).keys() == before.keys()
+    assert contents(mine)["step"].tolist() == before["step"].tolist()
+    (mine / "checkpoint-0000000030.h5").unlink()
+    run("resume", mine, "--set=time.steps=20", "--set=output.trajectory.every_steps=10")
