@@ -50,6 +50,13 @@ class DamagedFileError(FileError):
     """A file can be read, but its contents are not what was written."""
 
 
+def told_to_others(error: Exception) -> HybridNBodyError:
+    """Return what other ranks raise for an error of the root: itself, or what it says."""
+    if isinstance(error, HybridNBodyError):
+        return error
+    return HybridNBodyError(f"rank 0 raised {type(error).__name__}: {error}")
+
+
 MAX_FAULTS = 50
 """Number of faults that are printed; further ones are only counted."""
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.errors import HybridNBodyError, InputError
+from hybrid_nbody.errors import HybridNBodyError, InputError, told_to_others
 from hybrid_nbody.parallel.agreement import Agreement
 from hybrid_nbody.parallel.alone import starting_alone
 from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI, refuse_several_without_mpi
@@ -192,16 +192,21 @@ class Communicator:
         Raises
         ------
         HybridNBodyError
-            The root's error, on every rank, so that all end together.
+            The root's error, on every rank, so that all end together. An error of another type
+            stays what it is on the root.
         """
         result = None
         error: HybridNBodyError | None = None
+        own: Exception | None = None
         if self.is_root:
             try:
                 result = action()
-            except HybridNBodyError as caught:
-                error = caught
+            except Exception as caught:
+                own = caught
+                error = told_to_others(caught)
         error = self.broadcast(error)
+        if own is not None and own is not error:
+            raise own
         if error is not None:
             raise error.on_all_ranks()
         return result

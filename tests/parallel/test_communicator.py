@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.ranks import ROOT, run_python
 
-from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
 from hybrid_nbody.parallel import communicator as communicators
 from hybrid_nbody.parallel.communicator import SMALL_MESSAGE, Communicator, refuse_foreign_launcher
 
@@ -34,6 +34,13 @@ def test_the_root_s_error_is_raised_on_every_rank(communicator, method):
     assert str(caught.value) == "rank 0 cannot read it"
     assert caught.value.shared
     assert caught.value.exit_code == 4
+
+
+@pytest.mark.mpi
+def test_no_rank_waits_for_a_root_with_an_error_of_another_type(communicator):
+    expected = ZeroDivisionError if communicator.is_root else HybridNBodyError
+    with pytest.raises(expected, match="division by zero"):
+        communicator.only_on_root(lambda: 1 / 0)
 
 
 @pytest.mark.mpi
