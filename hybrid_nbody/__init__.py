@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
 
     def __getattr__(name):
         """Load what is public on first use, so that ``import hybrid_nbody`` stays light."""

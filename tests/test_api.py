@@ -8,6 +8,7 @@ from support.runs import contents, run
 import hybrid_nbody
 from hybrid_nbody import Simulation
 from hybrid_nbody.errors import InputError, NumericalError
+from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.initial_conditions import plummer, two_body
 
 __all__ = ["alone", "communicator"]
@@ -127,6 +128,24 @@ def test_the_energy_error_counts_from_the_start_without_being_asked_before(alone
     assert error == asked.diagnostics["relative_energy_error"]
 
 
+@pytest.mark.mpi
+def test_masses_can_be_set_and_the_motion_follows(communicator, alone):
+    heavy = cluster(communicator)
+    heavy.step(2)
+    heavy.masses = 4 * heavy.masses
+    start = cluster(alone)
+    start.step(2)
+    fresh = cluster(alone, number=60)
+    fresh._replace(Bodies(start.positions, start.velocities, 4 * start.masses, start.ids))
+    for simulation in (heavy, fresh):
+        simulation.step(3)
+    np.testing.assert_array_equal(heavy.gathered("bodies/position"), fresh.positions)
+    assert heavy.gathered("bodies/mass").sum() == pytest.approx(4, rel=1e-12)
+    assert heavy.steps == 5
+    with pytest.raises(InputError, match="need an array of shape"):
+        heavy.masses = [1.0]
+
+
 def test_positions_are_copies_and_can_be_set(alone):
     simulation = cluster(alone)
     before = simulation.positions
@@ -166,8 +185,20 @@ def test_functions_are_called_on_their_schedules_and_may_stop(alone):
     simulation.stop_when(late)
     assert simulation.run(steps=100) == "late"
     assert simulation.steps == 21
+    assert simulation.reason == "step 21, t = 0.21: late holds"
     with pytest.raises(InputError, match="one of steps, time and wall"):
         simulation.every(steps=3, time=1.0)
+
+
+def test_a_condition_may_say_of_whom_it_holds(alone):
+    simulation = cluster(alone)
+
+    def far(it):
+        return f"body {it.ids[7]} is far" if it.steps == 3 else ""
+
+    simulation.stop_when(far)
+    assert simulation.run(steps=10) == "far"
+    assert simulation.reason == "step 3, t = 0.03: body 7 is far"
 
 
 def test_a_fluid_has_its_density(alone):
@@ -181,6 +212,7 @@ def test_a_fluid_has_its_density(alone):
     fluid.step(2)
     assert fluid.density.shape[-3:] == (8, 8, 8)
     assert "total_density" in fluid.diagnostics
+    assert fluid.energy == fluid.diagnostics["kinetic_energy"]
 
 
 @pytest.mark.parametrize(
@@ -201,6 +233,22 @@ def test_wrong_configurations_are_told_as_those_of_files(alone):
         cluster(alone, gravity={"sofening": 0.1})
     with pytest.raises(InputError, match="give a configuration file, or the sections"):
         Simulation(communicator=alone)
+    with pytest.raises(InputError, match="a configuration cannot hold .* of type complex"):
+        cluster(alone, seed=1j)
+
+
+def test_a_mapping_is_a_configuration(alone):
+    sections = {
+        "model": "nbody",
+        "bodies": {"kind": "plummer", "n": np.int64(20), "offset": np.array([1.0, 2, 3])},
+        "gravity": {"softening": 0.1},
+        "time": {"dt": 1e-2},
+        "compute": COMPUTE,
+    }
+    given = Simulation(sections, {"bodies.n": 30}, communicator=alone)
+    words = Simulation(communicator=alone, **sections)
+    assert (len(given.masses), len(words.masses)) == (30, 20)
+    np.testing.assert_allclose(words.masses @ words.positions, [1, 2, 3], rtol=0, atol=1e-12)
 
 
 def test_a_whole_run_in_one_line(job, alone, capsys):
@@ -222,3 +270,6 @@ def test_the_package_shows_it():
 
     assert hybrid_nbody.run is run
     assert hybrid_nbody.Simulation is Simulation
+    assert [name for name in dir(hybrid_nbody) if not name.startswith("_")] == sorted(
+        set(hybrid_nbody.__all__) - {"__version__"}
+    )

@@ -1,14 +1,19 @@
 """Bodies of arrays that a person gives."""
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 
 
-def checked_bodies(positions: ArrayLike, velocities: ArrayLike, masses: ArrayLike) -> Bodies:
-    """Return bodies of given arrays."""
+def checked_bodies(
+    positions: ArrayLike,
+    velocities: ArrayLike,
+    masses: ArrayLike,
+    ids: NDArray[np.int64] | None = None,
+) -> Bodies:
+    """Return bodies of given arrays; without `ids` they are counted."""
     mass = np.array(masses, float)
     position = np.array(positions, float)
     velocity = np.array(velocities, float)
@@ -20,4 +25,4 @@ def checked_bodies(positions: ArrayLike, velocities: ArrayLike, masses: ArrayLik
             raise InputError(f"{name}: must be a {wanted} array (got {array.shape})")
         if not np.isfinite(array).all():
             raise InputError(f"{name}: every number must be finite")
-    return Bodies(position, velocity, mass)
+    return Bodies(position, velocity, mass, ids)

@@ -1,7 +1,6 @@
 """A simulation in memory: where it comes from, where it is saved, and how it looks."""
 
 import gc
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -12,7 +11,7 @@ from hybrid_nbody.api.bodies import checked_bodies
 from hybrid_nbody.api.fluids import GivenFluid, given_fluid, with_sections
 from hybrid_nbody.api.models import builder_of, setup_of, warn_of
 from hybrid_nbody.api.saving import save
-from hybrid_nbody.api.settings import as_set
+from hybrid_nbody.api.settings import as_json, as_set
 from hybrid_nbody.api.stepping import Stepping
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
@@ -34,13 +33,16 @@ ENDLESS = 10**9
 class Simulation(Stepping):
     """A simulation in memory, from a configuration.
 
+    A function of one's own stands in it as it is: ``{"kind": "python", "function": drag}`` among
+    the fields of ``gravity.external`` is written with its source.
+
     What the command line warns of before a run, such as a step that is too long, is a Python
     warning here. ``with Simulation(...) as simulation:`` closes it at the end.
 
     Parameters
     ----------
-    path : str or Path, optional
-        A configuration file.
+    configuration : str, Path or mapping, optional
+        A file, or what it would hold.
     overrides : mapping, optional
         Values in the place of the file's, such as ``{"time.dt": 1e-3}``.
     communicator : Communicator, optional
@@ -70,19 +72,19 @@ class Simulation(Stepping):
 
     def __init__(
         self,
-        path: str | Path | None = None,
+        configuration: str | Path | Mapping[str, Any] | None = None,
         overrides: Mapping[str, Any] | None = None,
         communicator: Communicator | None = None,
         initial: Bodies | GivenFluid | None = None,
         **sections: Any,
     ) -> None:
-        if (path is None) == (not sections):
+        if (configuration is None) == (not sections):
             raise InputError("Simulation: give a configuration file, or the sections of one")
         self.communicator = communicator or start_mpi()
         self._together("start")
         settings = as_set(overrides)
         self.config: ModelConfig = self.communicator.on_root(
-            lambda: resolved(path, settings) if path is not None else _config_of(sections, settings)
+            lambda: _config_of(sections if configuration is None else configuration, settings)
         )
         builder = builder_of(self.config, self.communicator)
         with told_by_the_guard():
@@ -307,12 +309,19 @@ def _saved(folder: Path, settings: list[str]) -> tuple[Checkpoint, ModelConfig]:
     return saved, loader.loads(saved.config, str(saved.path), settings, models=MODELS)
 
 
-def _config_of(sections: Mapping[str, Any], settings: list[str]) -> ModelConfig:
+def _config_of(given: str | Path | Mapping[str, Any], settings: list[str]) -> ModelConfig:
+    """Return the configuration of a file or of sections, checked."""
+    if isinstance(given, Mapping):
+        return _of_sections(given, settings)
+    return resolved(given, settings)
+
+
+def _of_sections(sections: Mapping[str, Any], settings: list[str]) -> ModelConfig:
     """Return the configuration of sections, checked; without an end it has a distant one."""
     axis = dict(sections.get("time", {}))
     if not axis.keys() & {"end", "steps"}:
         axis["steps"] = ENDLESS
-    text = json.dumps({**sections, "time": axis})
+    text = as_json({**sections, "time": axis})
     config = loader.loads(text, "Simulation", settings, models=MODELS)
     complete: ModelConfig = MODELS[config.model].resolved(config)
     return complete

@@ -19,6 +19,9 @@ from hybrid_nbody.simulation.model import Model
 
 Rows = NDArray[np.float64]
 
+ENERGIES = ("total_energy", "kinetic_energy")
+"""Diagnostics of which a model has one, the first that it has."""
+
 
 class State:
     """What is known of a simulation; see `Simulation`."""
@@ -69,8 +72,15 @@ class State:
 
     @property
     def energy(self) -> float:
-        """Return the total energy of bodies; all ranks ask together."""
-        return float(self.diagnostics["total_energy"])
+        """Return the total energy of bodies, or the kinetic energy of a fluid.
+
+        All ranks ask together.
+        """
+        found = self.diagnostics
+        name = next((name for name in ENERGIES if name in found), None)
+        if name is None:
+            raise InputError(f"energy: this model has none; it has {', '.join(found)}")
+        return float(found[name])
 
     @property
     def positions(self) -> Rows:
@@ -94,6 +104,16 @@ class State:
     def masses(self) -> Rows:
         """Return a copy of the masses of this rank's bodies, (n,)."""
         return self.rows("bodies/mass")
+
+    @masses.setter
+    def masses(self, values: ArrayLike) -> None:
+        self._together("masses")
+        masses = np.asarray(values, float)
+        if masses.shape != self.masses.shape:
+            raise InputError(f"the bodies of this rank need an array of shape {self.masses.shape}")
+        bodies = self._all_bodies()
+        mass = self._whole("bodies/mass", masses)
+        self._replace(checked_bodies(bodies.position, bodies.velocity, mass, bodies.id))
 
     @property
     def ids(self) -> NDArray[np.int64]:
@@ -145,7 +165,11 @@ class State:
     def gathered(self, name: str) -> NDArray[Any]:
         """Return all rows of a field on every rank; all ranks ask together."""
         self._together("gathered")
-        found = np.concatenate(self.communicator.gather(self.rows(name)))
+        return self._whole(name, self.rows(name))
+
+    def _whole(self, name: str, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return all rows of a field, of which each rank has its own."""
+        found = np.concatenate(self.communicator.gather(rows))
         index = self.model.fields()[name].index
         places = np.arange(index.start, index.stop) if isinstance(index, slice) else index
         result = np.empty_like(found)

@@ -135,9 +135,10 @@ class Stepping(State):
         ----------
         condition : callable or Condition
             A function, called with this simulation, that returns the same on all ranks: it stops
-            each run in which it holds. Or ``escaped(50)``, ``closest(0.01)``,
-            ``energy_error(1e-3)``: such a one stops when it begins to hold of a body or a pair,
-            and `reason` says of which. If it holds of some already, a warning says so.
+            each run in which it holds, and may return a text as the `reason`. Or ``escaped(50)``,
+            ``closest(0.01)``, ``energy_error(1e-3)``: such a one stops when it begins to hold of a
+            body or a pair, and `reason` says of which. If it holds of some already, a warning says
+            so.
         every : int, optional
             Steps between two looks.
         """
@@ -145,9 +146,12 @@ class Stepping(State):
             self._watch(condition, EverySteps(every))
             return
 
+        name = getattr(condition, "__name__", "stopped")
+
         def look(simulation: Any) -> None:
-            if condition(simulation):
-                simulation.stop(getattr(condition, "__name__", "stopped"))
+            found = condition(simulation)
+            if found:
+                self._stop_at(name, found if isinstance(found, str) else f"{name} holds")
 
         self._add(EverySteps(every), look)
 
@@ -159,13 +163,17 @@ class Stepping(State):
         def look() -> None:
             text = watch.look(self.model, self.model.diagnostics)
             if text:
-                self.reason = f"step {self.steps}, t = {self.time:g}: {text}"
-                self.stop(condition.name)
+                self._stop_at(condition.name, text)
 
         text = watch.look(self.model, self.model.diagnostics)
         if text and self.communicator.is_root:
             warnings.warn(f"{text}, already: it stops when that happens anew", stacklevel=3)
         self._events.append(Event("conditions", schedule, look))
+
+    def _stop_at(self, outcome: str, text: str) -> None:
+        """End `run` at this step, and say what happened."""
+        self.reason = f"step {self.steps}, t = {self.time:g}: {text}"
+        self.stop(outcome)
 
     def _add(self, schedule: Schedule, function: Action) -> Action:
         """Call a function on a schedule, but not twice at the step where a run ends."""

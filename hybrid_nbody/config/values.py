@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from annotated_types import Ge, Gt
+from annotated_types import Ge, Gt, MinLen
 from pydantic import (
     AfterValidator,
     AllowInfNan,
@@ -155,6 +155,7 @@ Line = Annotated[
     AfterValidator(_one_line),
     Allowed("text", "one line of text, in quotes if it looks like a number"),
 ]
+Text = Annotated[str, MinLen(1), Allowed("text", "a text of any number of lines, not empty")]
 FileName = Annotated[
     str,
     AfterValidator(_one_line),

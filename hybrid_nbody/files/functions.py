@@ -1,6 +1,8 @@
 """Functions of the user's own, in files of Python."""
 
+import linecache
 import runpy
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -39,6 +41,34 @@ def load_function(path: str, name: str) -> Function:
         names = runpy.run_path(path)
     except (Exception, SystemExit) as error:  # of somebody else's code: any
         raise BadFunctionError(raised_by(error)) from error
+    return _function_of(names, name)
+
+
+def function_of_text(text: str, name: str) -> Function:
+    """Return a function of a text of Python, which is run; `inspect` finds its source there.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+
+    Raises
+    ------
+    BadFunctionError
+        If running it fails, or it has no such function.
+    """
+    file = f"<source {zlib.crc32(text.encode()):08x}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"__name__": file}
+    try:
+        exec(compile(text, file, "exec"), names)
+    except (Exception, SystemExit) as error:  # of somebody else's code: any
+        raise BadFunctionError(raised_by(error)) from error
+    return _function_of(names, name)
+
+
+def _function_of(names: dict[str, Any], name: str) -> Function:
+    """Return one of the names that a program has set, which must be a function."""
     function = names.get(name)
     if not callable(function):
         raise BadFunctionError(f"has no function {name}; it has: {_defined_in(names) or 'none'}")

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from annotated_types import Gt
 from pydantic import Field
 
-from hybrid_nbody.config.sections import Section
+from hybrid_nbody.config.sections import ExclusiveSection, Section
 from hybrid_nbody.config.values import (
     Allowed,
     InputFile,
@@ -14,9 +14,10 @@ from hybrid_nbody.config.values import (
     Number,
     Positive,
     Switch,
+    Text,
 )
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.functions import BadFunctionError, load_function
+from hybrid_nbody.files.functions import BadFunctionError, function_of_text, load_function
 from hybrid_nbody.nbody.config_placement import NOWHERE, Vector
 from hybrid_nbody.nbody.kernels.fields import potentials
 from hybrid_nbody.nbody.kernels.fields.field import ExternalField, FieldFunction
@@ -147,16 +148,22 @@ class BarField(CentredField):
         )
 
 
-class PythonField(CentredField):
+class PythonField(CentredField, ExclusiveSection):
     """A function of one's own, compiled for CPUs and GPUs.
 
     kind: python:module:function is the same with the file module.py, or an installed module.
     """
 
-    kind: Literal["python"] = Field(description="A function of one's own in a file of Python.")
-    path: InputFile = Field(
-        description="The file. In a YAML file, a relative path starts at the folder of that YAML "
-        "file; with --set, at the folder in which the command runs."
+    exactly_one = (("path", "source"),)
+
+    kind: Literal["python"] = Field(description="A function of one's own in Python.")
+    path: InputFile | None = Field(
+        None,
+        description="Its file. In a YAML file, a relative path starts at the folder of that YAML "
+        "file; with --set, at the folder in which the command runs. Give either path or source.",
+    )
+    source: Text | None = Field(
+        None, description="The text of a file in its place. Give either path or source."
     )
     function: Annotated[Line, Gt("")] = Field(
         "field",
@@ -174,8 +181,17 @@ class PythonField(CentredField):
 
     def made(self, G: float) -> ExternalField:
         """Return the field."""
-        function = loaded(self.path, self.function)
+        function = self._given()
         return ExternalField(function, self.parameters, self.centre, self.conserves_energy)
+
+    def _given(self) -> FieldFunction:
+        """Return the function of the file or of the text."""
+        if self.path is not None:
+            return loaded(self.path, self.function)
+        try:
+            return function_of_text(self.source or "", self.function)
+        except BadFunctionError as error:
+            raise InputError(f"gravity.external: source {error}") from error
 
 
 def loaded(path: str, name: str) -> FieldFunction:
