@@ -34,6 +34,9 @@ SAVED_ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
 """Roles of the fields that together are the complete state."""
 
 
+SMALL_BYTES = 1 << 20
+"""Size of a state of which a run does not wait until the last one is written."""
+
 COPIED_SHARE = 0.5
 """Part of the memory available that the copy of a state may take."""
 
@@ -65,9 +68,14 @@ class CheckpointWriter:
     communicator: Communicator
     others: OtherRanks = dataclasses.field(default_factory=OtherRanks)
 
+    def is_small(self, model: Model) -> bool:
+        """Return whether the root writes a state alone, and some copies may wait for the disk."""
+        fields = fields_of(model, *SAVED_ROLES)
+        return _bytes_of(fields) <= SMALL_BYTES and not is_shared(fields, self.communicator)
+
     def has_space_for_copy(self, model: Model) -> bool:
         """Return whether a state may be copied: on every rank, whether it may on the root."""
-        size = sum(field.total_bytes for field in fields_of(model, *SAVED_ROLES))
+        size = _bytes_of(fields_of(model, *SAVED_ROLES))
         return self.communicator.on_root(lambda: size <= COPIED_SHARE * available_memory())
 
     def copy(self, model: Model) -> Write:
@@ -179,6 +187,10 @@ class CheckpointWriter:
             for partial_file in self.folder.glob(f"{pattern}.part"):  # of a run that was killed
                 if _checkpoint_of(partial_file) <= newest:
                     partial_file.unlink(missing_ok=True)
+
+
+def _bytes_of(fields: Sequence[Field]) -> int:
+    return sum(field.total_bytes for field in fields)
 
 
 def _checkpoint_of(path: Path) -> Path:

@@ -126,6 +126,7 @@ class PartWriter:
         self._changed = threading.Condition()
         self._queue: deque[Batch | SharedFrame | Action] = deque()
         self._next_entry = listing.next_entry
+        self._superseded: deque[Action] = deque()  # by newer ones: those in the queue
         self._actions = 0
         self._urgent = False
         self._closing = False
@@ -171,10 +172,7 @@ class PartWriter:
     def share_frame(self, clock: Values, ranks: int) -> EntryRange:
         """Return the part in which all ranks are to write a frame; it is listed when they have.
 
-        Raises
-        ------
-        FileError
-            An earlier one could not be written.
+        Raises `FileError` as `add`.
         """
         with self._changed:
             self._check()
@@ -184,19 +182,26 @@ class PartWriter:
             self._changed.notify_all()
             return entries
 
-    def then(self, action: Action) -> None:
+    def then(self, action: Action, keep: int | None = None) -> None:
         """Let the thread do something once all that was added is on the disk and listed.
 
-        Raises
-        ------
-        FileError
-            An earlier entry could not be written.
+        Of the actions with a `keep` that are not begun, only the newest `keep` are left. Raises
+        `FileError` as `add`.
         """
         with self._changed:
             self._check()
             self._queue.append(action)
             self._actions += 1
+            if keep is not None:
+                self._superseded.append(action)
+                self._drop_oldest(keep)
             self._changed.notify_all()
+
+    def _drop_oldest(self, keep: int) -> None:
+        """Take back the oldest of the actions that newer ones of their kind supersede."""
+        while len(self._superseded) > keep:
+            self._queue.remove(self._superseded.popleft())
+            self._actions -= 1
 
     def wait_for_actions(self) -> None:
         """Return once all actions are done; raises `FileError` as `then`."""
@@ -286,6 +291,8 @@ class PartWriter:
             if not self._queue:
                 return
             first = self._queue.popleft()
+            if self._superseded and self._superseded[0] is first:
+                self._superseded.popleft()
             self._changed.notify_all()
         if isinstance(first, Batch):
             self._write_batch(first)

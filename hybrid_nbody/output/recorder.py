@@ -122,8 +122,13 @@ class Recorder:
         """Write a checkpoint behind the steps, if memory has space for a copy of the state.
 
         It follows all frames and rows before it: a run that is resumed from it writes none of
-        these again. The one before it is done first, so that there is never more than one copy.
+        these again. The one before it is done first, so that there is never more than one copy; not
+        so of small states, where the run goes on and only the newest of those that wait are
+        written.
         """
+        if self.checkpoints.is_small(self.model):
+            self.trajectory.then(self.checkpoints.copy(self.model), self.checkpoints.keep)
+            return
         if not self.checkpoints.has_space_for_copy(self.model):
             self.trajectory.flush()
             self.checkpoints.save(self.model)

@@ -228,21 +228,22 @@ class Trajectory:
         assert self._writer is not None  # between opening and closing
         self._writer.add({**_clock(model), **values}, is_frame)
 
-    def then(self, write: Callable[[], None]) -> None:
+    def then(self, write: Callable[[], None], keep: int | None = None) -> None:
         """Let `write`, of which every rank has its own, follow what was added so far.
 
-        The root calls it once all of that is on the disk and listed.
+        The root calls it once all of that is on the disk and listed. With `keep`, it does so for
+        the newest `keep` of those that are not begun; other ranks call all of theirs.
 
         Raises
         ------
         FileError
             On every rank, if something could not be written on any.
         """
-        self._together(lambda: self._take(write))
+        self._together(lambda: self._take(write, keep))
 
-    def _take(self, write: Callable[[], None]) -> None:
+    def _take(self, write: Callable[[], None], keep: int | None) -> None:
         if self._writer is not None:
-            self._writer.then(write)
+            self._writer.then(write, keep)
         else:
             self._last_action = self._pieces.add(write)
 

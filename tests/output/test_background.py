@@ -1,6 +1,7 @@
 """Checkpoints written behind the steps: of the state that was copied, after what came before."""
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -135,6 +136,31 @@ def test_the_run_waits_for_the_checkpoint_before(tmp_path, alone, monkeypatch):
     assert len(said) == 1
     assert "the disk does not keep up" in said[0]
     trajectory.close()
+
+
+def test_of_small_states_that_wait_only_the_newest_are_written(tmp_path, alone):
+    """While one is written the run goes on; what newer ones would remove is not written."""
+    trajectory = Trajectory(tmp_path / NAME, alone)
+    model = RowsModel(NUMBER, alone)
+    trajectory.create(model, {})
+    begun, free = threading.Event(), threading.Event()
+    done = []
+
+    def write(step):
+        begun.set()
+        assert free.wait(20)
+        done.append(step)
+
+    for step in range(5):
+        trajectory.then(partial(write, step), keep=2)
+        assert begun.wait(20)
+        trajectory.write_diagnostics(model.at(step), {"sum": 0.0})
+    trajectory.then(lambda: done.append("another"))
+    free.set()
+    trajectory.wait_for_actions()
+    assert done == [0, 3, 4, "another"]
+    trajectory.close()
+    assert writer(trajectory).is_small(model)
 
 
 def test_waiting_for_a_rank_that_has_failed_ends(tmp_path):

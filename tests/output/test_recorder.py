@@ -161,7 +161,9 @@ def test_a_step_that_is_saved_already_is_not_saved_again(recorder, monkeypatch):
     recorder = recorder()
     saved = []
     writer = SimpleNamespace(
-        has_space_for_copy=lambda model: False, save=lambda model: saved.append(model.step)
+        is_small=lambda model: False,
+        has_space_for_copy=lambda model: False,
+        save=lambda model: saved.append(model.step),
     )
     monkeypatch.setattr(recorder, "checkpoints", writer)
     recorder.begin(saved_step=5)
