@@ -242,7 +242,8 @@ class DirectForce(JerkForce):
     def _local_order(self) -> Order:
         """Return the order for the positions that this rank holds."""
         if self.massive is not None:
-            return massive_first(self.state.position, self.massive, self.sorted)
+            position = self.backend.download(self.state.position)
+            return massive_first(position, self.massive, self.sorted)
         if self.sorted:
             return spatial_order(self.state.position, self.backend.xp)
         return given_order(len(self.state.position))
@@ -285,9 +286,9 @@ class DirectForce(JerkForce):
 
     @cached_property
     def sorter(self) -> Sorter | None:
-        """Return what sorts the sources on the device, where this rank owns every body."""
-        alone = self.sorted and self.exchange.alone
-        return self.kernels.sorter(self.state) if alone else None
+        """Return what sorts all bodies on the device, where this rank owns every one."""
+        able = self.sorted and self.exchange.alone and self.massive is None
+        return self.kernels.sorter(self.state) if able else None
 
     def run(self, plan: StepPlan, steps: int) -> bool:
         """Take steps in compiled code, or by replaying a recorded step, where possible."""

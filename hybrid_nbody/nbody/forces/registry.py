@@ -8,6 +8,8 @@ A force from outside is added by one call before the configuration is read::
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
@@ -23,6 +25,11 @@ from hybrid_nbody.parallel.exchange.ring import RingExchange
 
 def compile_nothing(backend: Backend, pair_force: PairForce, accuracy: float) -> None:
     """Compile nothing: the kernels of direct sums are compiled for every force."""
+
+
+LEAST_SOURCES = 0.7
+"""Part of the bodies with mass from which on it is faster to compute each pair once:
+of fewer, sums over these alone take less."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +68,9 @@ def make_direct(setup: ForceSetup) -> Force:
     """Return the direct sum in the form that is fastest for the exchange, devices and bodies."""
     if isinstance(setup.exchange, RingExchange):
         return RingForce(setup)
-    once = is_applicable(setup.backends, setup.pair_force, setup.all_masses())
-    if once and not setup.ring_order:
+    mass = setup.all_masses()
+    once = is_applicable(setup.backends, setup.pair_force, mass)
+    if once and not setup.ring_order and np.count_nonzero(mass) >= LEAST_SOURCES * len(mass):
         return SymmetricForce(setup)
     return DirectForce(setup)
 

@@ -28,9 +28,9 @@ def massive_of(bodies):
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])
-def test_massive_bodies_do_not_notice_the_others(alone, precision):
+def test_massive_bodies_do_not_notice_the_others(alone, precision, backend_name):
     bodies = with_tests()
-    options = {"precision": precision, "softening": 0.05}
+    options = {"precision": precision, "softening": 0.05, "backend": make_backend(backend_name)}
     alone_, together = (
         make_model(some, 1e-3, alone, **options) for some in (massive_of(bodies), bodies)
     )
@@ -40,12 +40,54 @@ def test_massive_bodies_do_not_notice_the_others(alone, precision):
     np.testing.assert_array_equal(moved, whole(alone_, "bodies/position"))
 
 
-def test_accelerations_are_those_of_all_pairs():
-    bodies = with_tests()
-    force = make_gravity(make_backend("cpu"), bodies, softening=0.05)
+@pytest.mark.parametrize("number", [20, 700])
+def test_accelerations_are_those_of_all_pairs(backend_name, number):
+    bodies = with_tests(number)
+    backend = make_backend(backend_name)
+    force = make_gravity(backend, bodies, softening=0.05)
     expected = accelerations(bodies.position, bodies.mass, 0.05)
-    np.testing.assert_allclose(force.bodies.acceleration, expected, rtol=1e-12, atol=1e-13)
+    found = backend.download(force.bodies.acceleration)
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
     assert force.work(jerks=False).per_step == len(bodies) * MASSIVE
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("number", [4000, 30000])
+def test_a_gpu_sums_over_some_of_many_bodies(number):
+    """Where all had mass, each pair would be computed once."""
+    bodies = with_tests(number)
+    backend = make_backend("gpu")
+    force = make_gravity(backend, bodies, precision="single", softening=0.05)
+    assert force.work(jerks=False).per_step == len(bodies) * MASSIVE
+    some = np.arange(0, len(bodies), 50)
+    massive = massive_of(bodies)
+    apart = massive.position - bodies.position[some, None]
+    cube = ((apart**2).sum(axis=2) + 0.05**2) ** 1.5
+    expected = (massive.mass[:, None] * apart / cube[..., None]).sum(axis=1)
+    scale = np.sqrt((expected**2).mean())
+    found = backend.download(force.bodies.acceleration)[some]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=3e-5 * scale)
+
+
+@pytest.mark.gpu
+def test_a_gpu_steps_a_few_bodies_in_one_block(alone):
+    bodies = plummer(100, seed=3)
+    mass = np.where(np.arange(100) < 5, 0.2, 0.0) * np.linspace(0.8, 1.2, 100)
+    models = [
+        make_model(
+            Bodies(*bodies_of(bodies), mass),
+            1e-3,
+            alone,
+            softening=0.05,
+            precision="double",
+            backend=make_backend(name),
+        )
+        for name in ("cpu", "gpu")
+    ]
+    for model in models:
+        model.advance(20)
+    cpu, gpu = (whole(model, "bodies/position") for model in models)
+    np.testing.assert_allclose(gpu, cpu, rtol=0, atol=1e-12)
 
 
 def test_two_without_mass_may_be_at_one_place():
@@ -79,8 +121,9 @@ def test_massive_bodies_come_first_in_the_order(spatial):
 
 
 @pytest.mark.parametrize("integrator", ["leapfrog", "hermite4"])
-def test_a_restart_has_the_same_bits(alone, integrator):
+def test_a_restart_has_the_same_bits(alone, integrator, backend_name):
     options = {"softening": 0.05, "integrator": integrator, "precision": "mixed"}
+    options["backend"] = make_backend(backend_name)
     model, other = (make_model(with_tests(), 1e-3, alone, **options) for _ in range(2))
     model.advance(3)
     saved = {name: whole(model, name) for name in model.fields()}

@@ -17,6 +17,14 @@ def test_pieces_cover_the_largest_chunk(number):
     assert layout.slots(number) == chunk_capacity(number) * layout.pieces * layout.piece >= number
 
 
+@given(numbers, numbers)
+def test_pieces_cover_chunks_of_bodies_without_mass_too(number, sources):
+    layout = Layout.of(number, min(sources, number))
+    assert layout.pieces * layout.piece >= min(number, CHUNK)
+    assert layout.parts <= Layout.of(number).parts or layout.piece < Layout.of(number).piece
+    assert Layout.of(number, 0) == Layout.of(number, number) == Layout.of(number)
+
+
 @given(numbers)
 def test_no_part_is_without_a_piece_when_chunks_are_full(number):
     layout = Layout.of(number)
@@ -33,6 +41,7 @@ def test_small_pieces_where_bodies_are_few():
     assert Layout.of(6) == Layout(piece=32, pieces=1, parts=1)
     assert Layout.of(1024) == Layout(piece=32, pieces=8, parts=32)
     assert Layout.of(16384) == Layout(piece=256, pieces=1, parts=48)
+    assert Layout.of(16384, 1024) == Layout(piece=32, pieces=8, parts=32)
 
 
 @given(number=numbers)

@@ -145,7 +145,7 @@ class Kernels:
     """
 
     remark = ""
-    skips_massless = False
+    skips_massless = True
     times_a_pair = 2
     run_hermite = None  # the host queues each substep: its length follows from the one before
 
@@ -162,7 +162,7 @@ class Kernels:
         self.masses = np.float64(1 / self.units.mass)
         self.speeds = np.float64(1 / self.units.speed)
         self.owned = len(state.velocity)
-        self.layout = Layout.of(number)
+        self.layout = Layout.of(number, int(np.count_nonzero(backend.download(state.mass))))
         self.tuning = tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(pair_force.eps2)

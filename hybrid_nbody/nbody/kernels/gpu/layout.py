@@ -29,7 +29,8 @@ def most_parts(number: int) -> int:
 class Layout:
     """The order of a sum.
 
-    It depends on the number of bodies alone, so that no GPU, rank or tuning changes a bit.
+    It depends on the number of bodies alone, and of those with mass, so that no GPU, rank or tuning
+    changes a bit.
 
     Attributes
     ----------
@@ -46,13 +47,17 @@ class Layout:
     parts: int
 
     @classmethod
-    def of(cls, number: int) -> "Layout":
-        """Return the layout for `number` sources: enough parts to fill a GPU within its memory."""
+    def of(cls, number: int, sources: int | None = None) -> "Layout":
+        """Return the layout for `number` bodies: enough parts to fill a GPU within its memory.
+
+        It is made for sums over `sources` of them, by default all, and serves for all of them.
+        """
+        sources = sources or number
         piece = RUN
-        while piece < CHUNK and 2 * piece * PIECES_WANTED <= number:
+        while piece < CHUNK and 2 * piece * PIECES_WANTED <= sources:
             piece *= 2
         pieces = -(-min(number, CHUNK) // piece)
-        parts = min(most_parts(number), -(-number // piece))
+        parts = min(most_parts(number), -(-sources // piece))
         return cls(piece, pieces, max(1, parts))
 
     def slots(self, number: int) -> int:

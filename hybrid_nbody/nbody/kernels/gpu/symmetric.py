@@ -86,6 +86,7 @@ class Kernels(gpu.Kernels):
         Whether chunks are so short that kernels look for their empty slots. No bit depends on it.
     """
 
+    skips_massless = False  # pairs with them are computed once, and weigh nothing
     times_a_pair = 1
 
     def __init__(
