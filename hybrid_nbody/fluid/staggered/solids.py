@@ -1,8 +1,8 @@
 """Obstacles in the staggered grid: the open part of every face, and what fields are in the solid.
 
 Paths that end within a solid read what is there. Faces of a no-slip wall have the velocity of the
-solid; along a free-slip wall the flow is continued into it, layer by layer, and so are scalars.
-Faces between a fluid cell and the solid have the velocity of the solid in any case.
+solid; along a free-slip wall the flow is continued into it, layer by layer, and so are scalars. No
+fluid passes a closed face, whatever stands there: its open part is 0.
 """
 
 from collections.abc import Sequence
@@ -131,12 +131,9 @@ class Solids:
     def _reach_of_faces(self, found: Openings, axis: int) -> np.ndarray:
         """Return what is known at the faces of an axis, before layers are counted."""
         opening = (found.x, found.y, found.z)[axis]
-        fluid = found.volume > 0.0
-        beside_fluid = fluid | np.roll(fluid, 1, 2 - axis)
         slides = np.array([o.wall == "free-slip" for o in self.obstacles] + [False])[found.owner]
         held = (opening > 0.0) & (opening < HELD_SHARE) & ~slides
-        within = slides & ~beside_fluid
-        cases = [held, opening > 0.0, within]
+        cases = [held, opening > 0.0, slides]
         return np.select(cases, [HELD, FLUID, -BURIED], GIVEN)
 
     def _deepen(self, reach: Array) -> None:

@@ -15,8 +15,10 @@ from support.staggered import (
     still,
 )
 
-from hybrid_nbody.fluid.obstacles import Box, Sphere
+from hybrid_nbody.fluid.obstacles import Box, Cylinder, Sphere
+from hybrid_nbody.fluid.staggered.faces import Face, Faces
 from hybrid_nbody.fluid.staggered.loads import loads
+from hybrid_nbody.fluid.staggered.profiles import Uniform
 
 
 def under_pressure(backend, obstacle, pressure, cells=(16, 16, 16), faces=WALLS):
@@ -90,3 +92,20 @@ def test_bits_of_forces_do_not_depend_on_the_ranks(backend, communicator):
         found.append(loads(stepper, 0.2))
     assert found[0] == found[1]
     assert found[0][0].force[2] > 0.0
+
+
+def test_a_slippery_cylinder_in_an_ideal_fluid_has_little_drag(backend):
+    """d'Alembert: a fluid without viscosity leaves a body as it came, and does not pull on it."""
+    if backend.name != "cpu":
+        pytest.skip("what is within a slippery solid is the same on all devices")
+    inlet = Face("inflow", Uniform((1.0, 0.0, 0.0)))
+    slides, around = Face("free-slip"), Face("periodic")
+    faces = Faces(inlet, Face("outflow"), slides, slides, around, around)
+    body = Cylinder((1 / 3, 0.25, 0.0), (0.0, 0.0, 1.0), 1 / 12, wall="free-slip")
+    stepper = make_stepper(backend, this_rank(), (48, 24, 2), faces, still(), obstacles=[body])
+    put(stepper, lambda axis, x, y, z: 0.0 * x + (axis == 0))
+    for step in range(16):
+        advance(stepper, step / 48, 1 / 48)
+    (load,) = loads(stepper, 1 / 3)
+    area = 1 / 6 * 2 / 48
+    assert abs(2.0 * load.force[0] / area) < 0.1
