@@ -98,8 +98,8 @@ def near_cells(images: Sequence[Image], cells: Cells, h: float) -> NearCells:
     distances = union(images, net.points, net.near)
     joined = [_joined(images, net, distances, axis) for axis in range(3)]
     fluid = (distances > SKIN * h)[net.of_cells]
-    labels = _labels(fluid, [along[net.of_cells] for along in joined])
-    return NearCells(distances[net.of_cells], fluid, fluid & (labels == _largest(labels)))
+    found = labels(fluid, [along[net.of_cells] for along in joined])
+    return NearCells(distances[net.of_cells], fluid, fluid & (found == _largest(found)))
 
 
 def _net(images: Sequence[Image], cells: Cells, h: float) -> Net:
@@ -187,19 +187,19 @@ def _passable(
     return free
 
 
-def _labels(fluid: NDArray[np.bool_], joined: list[NDArray[np.bool_]]) -> NDArray[np.int8]:
-    """Return for each point of each cell the lowest point that is joined to it; 27: it is solid."""
-    labels = np.where(fluid, np.arange(27, dtype=np.int8), np.int8(27)).reshape(-1, 3, 3, 3)
+def labels(fluid: NDArray[np.bool_], joined: list[NDArray[np.bool_]]) -> NDArray[np.int8]:
+    """Return for each of 27 points the lowest that is joined to it; 27: it is solid."""
+    found = np.where(fluid, np.arange(27, dtype=np.int8), np.int8(27)).reshape(-1, 3, 3, 3)
     links = [along.reshape(-1, 3, 3, 3) for along in joined]
-    changed = np.ones(len(labels), np.bool_)
+    changed = np.ones(len(found), np.bool_)
     while changed.any():
-        some = labels[changed]
+        some = found[changed]
         before = some.copy()
         for axis, along in enumerate(links):
             _spread(some, along[changed], 3 - axis)
-        labels[changed] = some
+        found[changed] = some
         changed[changed] = (some != before).any(axis=(1, 2, 3))
-    return labels.reshape(-1, 27)
+    return found.reshape(-1, 27)
 
 
 def _spread(labels: NDArray[np.int8], link: NDArray[np.bool_], axis: int) -> None:

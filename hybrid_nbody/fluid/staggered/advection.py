@@ -1,10 +1,20 @@
-"""Advection on the staggered grid: along paths of second order, and MacCormack's correction."""
+"""Advection on the staggered grid: along paths of second order, and MacCormack's correction.
+
+Beside thin solids paths are followed from cell to cell, so that nothing is read behind them.
+"""
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.ghosts import Kind
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
-from hybrid_nbody.fluid.staggered.windows import Windows
+from hybrid_nbody.fluid.staggered.solids import Solids
+from hybrid_nbody.fluid.staggered.windows import BEYOND, Windows
+
+FIELDS = ("u", "v", "w", "source", "carried")
+"""What paths see in any case."""
+
+WALLS = ("open_x", "open_y", "open_z", "solid")
+"""What paths see of thin solids."""
 
 FAR = 1 << 20
 """Planes from any window to an end that an axis does not have."""
@@ -16,10 +26,12 @@ class Advection:
     Parameters
     ----------
     grid : Grid
+    solids : Solids
     """
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Grid, solids: Solids) -> None:
         self.grid = grid
+        self.solids = solids
         self.windows = Windows(grid)
         self.depth = 0
         self.memory: dict[str, Array] = {}
@@ -27,16 +39,30 @@ class Advection:
     def follow(self, flow: Vector, dt: float) -> None:
         """Let paths follow a flow, whose ghosts are valid, for a time `dt`."""
         self.scale = -dt / self.grid.spacing
-        needed = self.windows.needed
+        is_thin = bool(self.solids.thin.bounds)
+        needed = self.windows.needed or is_thin
         cells = self.grid.largest_speed(flow) * -self.scale if needed else 0.0
         self._make_room(self.windows.depth(cells))
         u, v, w = (self._window(array, name) for name, array in zip("uvw", flow, strict=True))
         self.flow = u, v, w
+        self.walls: tuple[Array, ...] = ()
+        if is_thin:
+            self._look_at_walls(cells)
+
+    def _look_at_walls(self, cells: float) -> None:
+        """See thin solids, and where paths of some cells can meet them."""
+        solids = self.solids
+        arrays = zip(WALLS, (*solids.openings, solids.of_cells), strict=True)
+        self.walls = tuple(self._window(array, name) for name, array in arrays)
+        reach = int(min(cells, max(self.grid.cells))) + BEYOND
+        self.beside = solids.thin.region(self.grid, reach)
 
     def _make_room(self, depth: int) -> None:
         """Make windows of a depth, or deeper ones than before."""
-        if self.windows.needed and depth > self.depth:
-            names = ("u", "v", "w", "source", "carried")
+        names = FIELDS + WALLS if self.solids.thin.bounds else FIELDS
+        has_room = depth <= self.depth and len(names) <= len(self.memory)
+        if self.windows.needed and not has_room:
+            depth = max(depth, self.depth)
             self.memory = {name: self.windows.empty(depth) for name in names}
             self.depth = depth
 
@@ -86,6 +112,10 @@ class Advection:
         wraps = (int(grid.periodic[0]), int(grid.periodic[1]), 0)
         given = (self.scale, z, y, x, *wraps, bottom, top, last, shift)
         grid.program.run(name, region, *arrays, *given, *more)
+        beside = common(region, self.beside) if self.walls else None
+        if beside is not None:
+            walls = (*self.walls, int(kind.axis is not None))
+            grid.program.run(f"{name}_beside", beside, *arrays, *walls, *given, *more)
 
     def _ends(self, shift: int) -> tuple[int, int]:
         """Return the planes, in windows, of the lowest and the highest faces of the box.
@@ -100,3 +130,15 @@ class Advection:
 
     def _window(self, array: Array, name: str) -> Array:
         return self.windows.of(array, self.depth, self.memory.get(name))
+
+
+def common(one: Region, other: Region | None) -> Region | None:
+    """Return the elements that are in two regions; None if there are none."""
+    if other is None:
+        return None
+    starts = [max(a, b) for a, b in zip(one[::2], other[::2], strict=True)]
+    ends = [min(a, b) for a, b in zip(one[1::2], other[1::2], strict=True)]
+    if any(start >= end for start, end in zip(starts, ends, strict=True)):
+        return None
+    (k0, j0, i0), (k1, j1, i1) = starts, ends
+    return k0, k1, j0, j1, i0, i1

@@ -17,6 +17,7 @@ from hybrid_nbody.fluid.obstacles import Obstacle, Openings, openings
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector
 from hybrid_nbody.fluid.staggered.pockets import FEW_CELLS, Pocket, close, parts
+from hybrid_nbody.fluid.staggered.thin import ThinSolids, find
 
 LAYERS = 3
 """Layers of a solid into which fields are continued."""
@@ -64,6 +65,8 @@ class Solids:
         The closed parts of the fluid.
     pocket : array
         The number of the one to which a cell belongs; that of other cells is not among them.
+    thin : ThinSolids
+        Where interpolation would reach across a solid.
     """
 
     def __init__(self, grid: Grid, obstacles: Sequence[Obstacle], time: float = 0.0) -> None:
@@ -80,6 +83,7 @@ class Solids:
         self.velocity: Vector = grid.vector() if self.moving else same
         self.of_cells, self.owner, self.pocket = grid.vector() if self.masked else same
         self.pockets: tuple[Pocket, ...] = ()
+        self.thin = ThinSolids()
         self.place(time)
 
     @classmethod
@@ -102,6 +106,7 @@ class Solids:
         place = (grid.cells, grid.first, grid.planes, time, grid.periodic)
         found = openings(self.obstacles, *place)
         self._find_pockets(found)
+        self.thin = find(grid, found)
         for array, values in zip(self.openings, (found.x, found.y, found.z), strict=True):
             self._upload(array, values)
         for axis in AXES:

@@ -110,7 +110,7 @@ class Stepper:
         self.projection = Projection(grid, self.ghosts, solids, accuracy)
         memory = [self.projection.r, self.projection.direction, self.projection.image]
         self.diffusion = Diffusion(grid, self.ghosts, solids, accuracy, memory)
-        self.advection = Advection(grid)
+        self.advection = Advection(grid, solids)
         scratch = (self.projection.x, self.projection.r, self.projection.direction)
         self.confinement = Confinement(grid, self.ghosts, scratch, self.spare)
         self.budget = Budget(grid, self.projection.x, names, physics.conserve)

@@ -8,6 +8,7 @@ from support.openings import centres, cube, flooded
 
 from hybrid_nbody.fluid.obstacles import Box, Sphere
 from hybrid_nbody.fluid.obstacles.base import in_radians, turned
+from hybrid_nbody.fluid.obstacles.thin import thin_cells
 
 CELLS = 12
 
@@ -67,3 +68,20 @@ def test_a_ball_smaller_than_a_cell_is_seen() -> None:
     found = cube([Sphere((0.5, 0.5, 0.5 + 0.5 / CELLS), 0.2 / CELLS)], CELLS)
     assert found.owner[7, 7, 7] == 0
     assert flooded(found, (0, 0, 0)).all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(about_the_middle, st.floats(0.1, 0.4))
+def test_a_ball_of_some_cells_is_not_thin(
+    centre: tuple[float, float, float], radius: float
+) -> None:
+    assert not thin_cells(cube([Sphere(centre, radius)], CELLS)).any()
+
+
+@pytest.mark.parametrize(("thickness", "is_thin"), [(0.1, True), (1.0, True), (3.0, False)])
+@pytest.mark.parametrize("orientation", [(0.0, 0.0, 0.0), (0.0, 30.0, 0.0)])
+def test_plates_of_a_cell_are_thin(
+    thickness: float, is_thin: bool, orientation: tuple[float, float, float]
+) -> None:
+    plate = Box((0.5, 0.5, 0.51), (4.0, 4.0, thickness / CELLS), orientation)
+    assert thin_cells(cube([plate], CELLS)).any() == is_thin

@@ -9,6 +9,7 @@ from types import ModuleType
 
 from hybrid_nbody.fluid.kernels.cells import (
     advection,
+    beside,
     conjugate_gradients,
     diffusion,
     forces,
@@ -25,6 +26,7 @@ MODULES: tuple[ModuleType, ...] = (
     interpolation,
     ghosts,
     advection,
+    beside,
     forces,
     diffusion,
     poisson,
