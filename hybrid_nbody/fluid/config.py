@@ -20,6 +20,8 @@ __all__ = ["Event", "Fluid", "FluidConfig", "FluidOutput", "FluidTime", "Scalar"
 
 MOST_ITERATIONS = 10**6
 
+Method = Literal["lexicographic", "red-black", "sor", "multigrid", "conjugate-gradients"]
+
 
 class Grid(Section):
     """The cells of the box: cubes, the longest edge of the box has length 1."""
@@ -38,14 +40,15 @@ class Grid(Section):
 class Solver(Section):
     """Solver of the linear systems of diffusion and pressure."""
 
-    method: Literal["lexicographic", "red-black", "sor", "multigrid"] = Field(
+    method: Method = Field(
         "multigrid",
         description="multigrid: V-cycles, the only one that solves the pressure of large grids in "
         "a few iterations; red-black: Gauss-Seidel, first the cells of one colour of a "
         "chessboard, then the others; sor: the same with over-relaxation; lexicographic: "
-        "Gauss-Seidel cell after cell, always max_iterations, for comparison on one CPU thread. "
-        "Default red-black with fluid.projection course. On the staggered grid: multigrid, as the "
-        "preconditioner of conjugate gradients.",
+        "Gauss-Seidel cell after cell, always max_iterations, for comparison on one CPU thread; "
+        "conjugate-gradients: preconditioned by a V-cycle, for the staggered grid, which knows "
+        "multigrid and red-black too. Default red-black with fluid.projection course, "
+        "conjugate-gradients with obstacles or outlets.",
     )
     max_iterations: Annotated[AtLeastOne, Le(MOST_ITERATIONS)] = Field(
         10,

@@ -115,21 +115,26 @@ def _only_staggered(config: "FluidConfig") -> Faults:
         yield fault(("obstacles",), [section.shape for section in config.obstacles], text)
     if config.time.cfl is not None:
         yield fault(("time", "cfl"), config.time.cfl, text)
+    if config.solver.method == "conjugate-gradients":
+        yield fault(("solver", "method"), "conjugate-gradients", text)
     if "pressure" in config.output.fields:
         yield fault(("output", "fields"), list(config.output.fields), f"pressure {text}")
+
+
+STAGGERED_METHODS = ("multigrid", "red-black", "conjugate-gradients")
 
 
 def _only_collocated(config: "FluidConfig") -> Faults:
     """Refuse what the staggered grid knows nothing of."""
     text = "is for the collocated grid; write fluid.grid: collocated"
-    others = {
-        ("fluid", "projection"): (config.fluid.projection, "exact"),
-        ("sources", "carry_over"): (config.sources.carry_over, False),
-        ("solver", "method"): (config.solver.method, "multigrid"),
-        ("solver", "criterion"): (config.solver.criterion, "residual"),
+    others: dict[tuple[str, str], tuple[object, tuple[object, ...]]] = {
+        ("fluid", "projection"): (config.fluid.projection, ("exact",)),
+        ("sources", "carry_over"): (config.sources.carry_over, (False,)),
+        ("solver", "method"): (config.solver.method, STAGGERED_METHODS),
+        ("solver", "criterion"): (config.solver.criterion, ("residual",)),
     }
-    for path, (given, only) in others.items():
-        if given != only:
+    for path, (given, known) in others.items():
+        if given not in known:
             yield fault(path, given, f"{given} {text}" if isinstance(given, str) else text)
 
 

@@ -11,7 +11,7 @@ STAGGERED_SOLVER = {"max_iterations": 100}
 ONLY_COLLOCATED: tuple[tuple[str, str, tuple[object, ...]], ...] = (
     ("fluid", "projection", ()),
     ("sources", "carry_over", (False,)),
-    ("solver", "method", ("multigrid",)),
+    ("solver", "method", ("multigrid", "conjugate-gradients")),
     ("solver", "criterion", ("residual",)),
 )
 """Keys that the collocated grid alone knows, with the values that say nothing of the grid.
@@ -37,7 +37,8 @@ def completed(data: Any) -> Any:
         return data
     data = _with_defaults(data, "fluid", {"grid": _grid(data)})
     if _value(data, "fluid", "grid") == "staggered":
-        return _with_defaults(data, "solver", STAGGERED_SOLVER)
+        method = "multigrid" if _is_plain(data) else "conjugate-gradients"
+        return _with_defaults(data, "solver", STAGGERED_SOLVER | {"method": method})
     course = _value(data, "fluid", "projection") == "course"
     carried = _value(data, "sources", "carry_over") is True
     if course:
@@ -54,6 +55,13 @@ def _grid(data: dict[Any, Any]) -> str:
     given = ((_value(data, section, key), silent) for section, key, silent in ONLY_COLLOCATED)
     asked = any(value is not None and value not in silent for value, silent in given)
     return "collocated" if asked else "staggered"
+
+
+def _is_plain(data: dict[Any, Any]) -> bool:
+    """Return whether a configuration has neither obstacles nor outlets."""
+    boundary = _value(data, "fluid", "boundary")
+    faces = boundary.values() if isinstance(boundary, dict) else ()
+    return not data.get("obstacles") and "outflow" not in faces
 
 
 def _value(data: dict[Any, Any], section: str, key: str) -> Any:

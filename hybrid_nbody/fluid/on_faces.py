@@ -97,7 +97,8 @@ class Staggered:
     def compile(self, device: Backend, mixed: bool) -> None:
         """See `Scheme`: takes two steps of a small grid."""
         halo = FullGrid(COMPILE_CELLS[2], self.periodic)
-        stepper = self._stepper(device, halo, COMPILE_CELLS, _stand_ins(self.obstacles()))
+        stand_ins = _stand_ins(self.obstacles())
+        stepper = self._stepper(device, halo, COMPILE_CELLS, stand_ins, mixed)
         model = self._model(stepper, [])
         model.advance(2)
         model.diagnostics()
@@ -108,7 +109,7 @@ class Staggered:
     def speeds(self, device: Backend, communicator: Communicator, mixed: bool) -> list[float]:
         """See `Scheme`."""
         halo = FullGrid(CALIBRATION_CELLS[2], self.periodic)
-        stepper = self._stepper(device, halo, CALIBRATION_CELLS, ())
+        stepper = self._stepper(device, halo, CALIBRATION_CELLS, (), mixed)
         stepper.begin(0.0)
 
         def seconds() -> float:
@@ -124,7 +125,7 @@ class Staggered:
         self, device: Backend, halo: HaloExchange, events: list[Event], mixed: bool
     ) -> StaggeredModel:
         """See `Scheme`."""
-        stepper = self._stepper(device, halo, self.config.grid.cells, self.obstacles())
+        stepper = self._stepper(device, halo, self.config.grid.cells, self.obstacles(), mixed)
         return self._model(stepper, events)
 
     def _model(self, stepper: Stepper, events: list[Event]) -> StaggeredModel:
@@ -139,11 +140,12 @@ class Staggered:
         halo: Halo,
         cells: tuple[int, int, int],
         obstacles: Sequence[Obstacle],
+        mixed: bool,
     ) -> Stepper:
         program = make_program(device, MODULES, self.dtype)
-        grid = Grid(cells, self._faces(cells), halo, device, program, self.dtype)
+        grid = Grid(cells, self._faces(cells), halo, device, program, self.dtype, mixed)
         solver = self.config.solver
-        accuracy = Accuracy(solver.tolerance, solver.max_iterations)
+        accuracy = Accuracy(solver.tolerance, solver.max_iterations, solver.method)
         return Stepper(grid, Solids(grid, obstacles), physics_of(self.config), accuracy)
 
     def _faces(self, cells: tuple[int, int, int]) -> Faces:

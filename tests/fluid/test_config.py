@@ -63,6 +63,7 @@ def test_defaults():
 
 
 COURSE = {"method": "red-black", "max_iterations": 20, "tolerance": 1e-7, "criterion": "change"}
+CONJUGATE = {"method": "conjugate-gradients", "max_iterations": 100}
 FLUID = "fluid: {projection: course}\n"
 
 
@@ -75,6 +76,9 @@ FLUID = "fluid: {projection: course}\n"
         ("fluid: {projection: course, conserve: true}", COURSE, True),
         ("sources: {carry_over: true}", {"method": "multigrid", "criterion": "residual"}, False),
         ("solver: {method: sor}", {"max_iterations": 20, "criterion": "residual"}, True),
+        ("", {"method": "multigrid", "max_iterations": 100}, True),
+        ("obstacles: [{sphere: {centre: [0.5, 0.5, 0.5], radius: 0.2}}]", CONJUGATE, True),
+        ("fluid: {boundary: {x-: {inflow: [1, 0, 0]}, x+: outflow}}", CONJUGATE, True),
     ],
 )
 def test_defaults_that_depend_on_other_keys(text, solver, conserve):
@@ -93,6 +97,7 @@ def test_defaults_that_depend_on_other_keys(text, solver, conserve):
         ("fluid: {projection: exact}", "collocated"),
         ("sources: {carry_over: true}", "collocated"),
         ("solver: {method: red-black}", "collocated"),
+        ("solver: {method: conjugate-gradients}", "staggered"),
         ("solver: {criterion: change}", "collocated"),
         ("fluid: {grid: collocated}", "collocated"),
     ],

@@ -41,8 +41,8 @@ MESSAGES = {
         "1: fluid.dtype: must be one of float32, float64; did you mean 'float64'? (got 'float16')"
     ),
     "solver: {method: redblack}": (
-        "1: solver.method: must be one of lexicographic, red-black, sor, multigrid; did you mean "
-        "'red-black'? (got 'redblack')"
+        "1: solver.method: must be one of lexicographic, red-black, sor, multigrid, "
+        "conjugate-gradients; did you mean 'red-black'? (got 'redblack')"
     ),
     "solver: {max_iterations: 0}": "1: solver.max_iterations: must be at least 1 (got 0)",
     "solver: {tolerance: -1e-7}": "1: solver.tolerance: must be at least 0 (got -1e-07)",
@@ -101,6 +101,9 @@ MESSAGES = {
     ),
     "fluid: {grid: collocated, boundary: {x+: {moving: [0, 1, 0]}}}": (
         f"1: fluid.boundary: a face with a condition of its own {ONLY_STAGGERED}"
+    ),
+    "fluid: {grid: collocated}\nsolver: {method: conjugate-gradients}": (
+        f"2: solver.method: {ONLY_STAGGERED} (got 'conjugate-gradients')"
     ),
     "fluid: {grid: staggered, projection: course}": (
         "1: fluid.projection: course is for the collocated grid; write fluid.grid: collocated "

@@ -24,16 +24,22 @@ TUNNEL = Faces(*(Face("free-slip"),) * 4, INLET, Face("outflow"))
 
 TOLERANCE = {"f4": 1e-6, "f8": 1e-12}
 
-program_of = cache(make_program)
+
+@cache
+def program_of(backend, dtype):
+    """Return the functions of a cell, compiled once."""
+    return make_program(backend, MODULES, dtype)
 
 
 def make_stepper(
-    backend, communicator, cells, faces, physics, dtype="f8", weights=None, obstacles=()
-):
+    backend, communicator, cells, faces, physics, dtype="f8", weights=None, obstacles=(),
+    accuracy=None,
+):  # fmt: skip
     """Return what advances a staggered fluid at rest."""
     halo = make_halo(backend, communicator, cells[2], faces.periodic[2], weights)
-    grid = Grid(cells, faces, halo, backend, program_of(backend, MODULES, dtype), dtype)
-    return Stepper(grid, Solids(grid, obstacles), physics, Accuracy(TOLERANCE[dtype], 60))
+    grid = Grid(cells, faces, halo, backend, program_of(backend, dtype), dtype)
+    accuracy = accuracy or Accuracy(TOLERANCE[dtype], 60)
+    return Stepper(grid, Solids(grid, obstacles), physics, accuracy)
 
 
 def still(viscosity=0.0, second_order=True, **lift):
@@ -65,7 +71,7 @@ def put(stepper, velocity, density=None, time=0.0):
         values = density(*centres(grid)).astype(grid.dtype)
         state.scalars["density"][...] = grid.backend.upload(values)
     stepper.begin(time)
-    for before, now in zip(state.before, state.velocity, strict=True):
+    for before, now in zip(state.before, state.velocity, strict=bool(state.before)):
         before[...] = now
 
 

@@ -193,12 +193,14 @@ class Kernels(Protocol):
         Planes of b beyond each end of the slab that passes read.
     relaxes_in_order : bool
         Whether there is `relax_lexicographic`.
+    colours_shape : tuple of int
     """
 
     slab: Slab
     dtype: np.dtype
     changed: Array
     longest_pass: int
+    colours_shape: tuple[int, ...]
 
     @property
     def backend(self) -> Backend:

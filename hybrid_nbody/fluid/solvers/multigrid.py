@@ -235,8 +235,12 @@ class Multigrid(IterativeSolver):
 
     def solve(self, x: Array, b: Array, equation: Stencil, scratch: Array) -> None:
         """See `Solver`."""
-        self.systems, self.rows = self._lay_out(equation, scratch)
+        self.prepare(equation, scratch)
         self.iterate(x, b, equation)
+
+    def prepare(self, equation: Stencil, scratch: Array) -> None:
+        """Get ready for cycles that keep the coarse grids in scratch memory."""
+        self.systems, self.rows = self._lay_out(equation, scratch)
 
     def _lay_out(self, equation: Stencil, scratch: Array) -> tuple[list[CoarseSystem], list[Array]]:
         """Return the systems of coarse grids, and rows for restriction, in scratch if they fit."""

@@ -4,10 +4,10 @@ It is ``strength * h * N x curl u``, where N is the direction in which the vorti
 edge of a cell (Fedkiw, Stam and Jensen, "Visual simulation of smoke", 2001).
 """
 
-from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
+from hybrid_nbody.fluid.staggered.memory import Memory
 
 
 class Confinement:
@@ -17,17 +17,14 @@ class Confinement:
     ----------
     grid : Grid
     ghosts : Ghosts
-    forces : tuple of array
-        Memory for the force at the centres of cells.
-    length : array
-        Memory for the size of the vorticity.
+    memory : Memory
+        That besides the next velocity, where the force is added.
     """
 
-    def __init__(self, grid: Grid, ghosts: Ghosts, forces: Vector, length: Array) -> None:
+    def __init__(self, grid: Grid, ghosts: Ghosts, memory: Memory) -> None:
         self.grid = grid
         self.ghosts = ghosts
-        self.forces = forces
-        self.length = length
+        self.memory = memory
 
     def add(
         self, velocity: Vector, strength: float, out: Vector, regions: tuple[Region, ...]
@@ -46,11 +43,12 @@ class Confinement:
         """
         grid = self.grid
         run = grid.program.run
-        run("curl_length", grid.region, *velocity, 1.0, self.length)
-        self.ghosts.fill(self.length, self.ghosts.free)
-        run("confinement", grid.region, *velocity, self.length, strength, *self.forces)
-        for axis in AXES:
-            force = self.forces[axis]
+        length = self.memory.spare
+        forces = self.memory.own
+        run("curl_length", grid.region, *velocity, 1.0, length)
+        self.ghosts.fill(length, self.ghosts.free)
+        run("confinement", grid.region, *velocity, length, strength, *forces)
+        for axis, force in zip(AXES, forces, strict=True):
             self.ghosts.fill(force, self.ghosts.free)
             low = tuple(-step for step in STEPS[axis])
             run("add_between", regions[axis], out[axis], force, 1.0, *low)

@@ -1,13 +1,21 @@
-"""Implicit viscosity and diffusion, solved by conjugate gradients."""
+"""Implicit viscosity and diffusion.
+
+They are solved by conjugate gradients; with red-black iterations in a box without obstacles and
+outlets, by those of the collocated grid.
+"""
 
 from collections.abc import Callable
+from functools import cache
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.fluid.staggered.boxes import Box, Relaxer, is_plain
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import Grid
+from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.solids import Solids
+from hybrid_nbody.fluid.stencil import diffusion
 
 Operator = Callable[[Array, Array], None]
 
@@ -22,18 +30,23 @@ class Diffusion:
     solids : Solids
     accuracy : Accuracy
         Its tolerance is of the largest residual over the largest right-hand side.
-    memory : sequence of array
-        Three arrays that are free meanwhile.
+    memory : Memory
     """
 
     def __init__(
-        self, grid: Grid, ghosts: Ghosts, solids: Solids, accuracy: Accuracy, memory: list[Array]
+        self, grid: Grid, ghosts: Ghosts, solids: Solids, accuracy: Accuracy, memory: Memory
     ) -> None:
         self.grid = grid
         self.ghosts = ghosts
         self.solids = solids
         self.accuracy = accuracy
-        self.r, self.direction, self.image = memory
+        self.memory = memory
+        self.in_boxes = accuracy.method == "red-black" and is_plain(grid, solids.masked)
+        self.relaxer = cache(self._relaxer)
+
+    def _relaxer(self, axis: int | None) -> Relaxer:
+        """Return what relaxes the elements of a kind of field."""
+        return Relaxer(Box(self.grid, axis, self.memory.colours, self.memory.lent))
 
     def spread(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
         """Replace a field by the solution of ``(1 - ratio * Laplacian) x = field``.
@@ -48,9 +61,32 @@ class Diffusion:
         ratio : float
             Viscosity times time over the square of the edge of a cell.
         """
-        grid = self.grid
         self.ghosts.fill(field, kind)
-        limit = self.accuracy.tolerance * grid.largest("largest", grid.region, field)
+        if self.in_boxes:
+            self._relax(field, kind, ratio)
+        else:
+            self._conjugate(field, kind, region, ratio)
+        self.ghosts.fill(field, kind)
+
+    def _limit(self, field: Array) -> float:
+        """Return the largest residual that may be left."""
+        tolerance = self.accuracy.tolerance
+        return tolerance and tolerance * self.grid.largest("largest", self.grid.region, field)
+
+    def _relax(self, field: Array, kind: Kind, ratio: float) -> None:
+        """Add what red-black iterations make of the change of a step without them."""
+        relaxer = self.relaxer(kind.axis)
+        box = relaxer.box
+        equation = diffusion(ratio, box.ghosts(kind))
+        x, b = box.split("spread_in_box", field, ratio)
+        relaxer.improve(x, b, equation, self._limit(field), self.accuracy.iterations)
+        box.merge(x, "add_from_box", field)
+
+    def _conjugate(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
+        """Improve a field by conjugate gradients."""
+        grid = self.grid
+        self.r, self.direction, self.image = self.memory.work()
+        limit = self._limit(field)
         self._residual(field, kind, region, ratio)
         self.grid.clear(self.direction)
         grid.program.run("copy", region, self.r, self.direction)
@@ -62,7 +98,6 @@ class Diffusion:
             following = grid.total("dot", region, self.r, self.r)
             grid.program.run("turn", region, self.direction, self.r, following / grade)
             grade = following
-        self.ghosts.fill(field, kind)
 
     def _residual(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
         """Set the residual of the field itself as a first guess: the change of a step without."""

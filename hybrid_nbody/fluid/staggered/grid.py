@@ -38,6 +38,8 @@ class Grid:
     program : Program
         The functions of `hybrid_nbody.fluid.kernels.cells`.
     dtype : {"f4", "f8"}
+    mixed : bool
+        Whether ranks compute on devices of several kinds.
     """
 
     cells: tuple[int, int, int]
@@ -46,6 +48,7 @@ class Grid:
     backend: Backend
     program: Program
     dtype: str
+    mixed: bool = False
 
     @property
     def spacing(self) -> float:

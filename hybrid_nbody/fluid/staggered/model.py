@@ -146,7 +146,7 @@ class StaggeredModel:
     def _start_afresh(self) -> None:
         """Let the flow have been what it is now."""
         state = self.stepper.state
-        for before, now in zip(state.before, state.velocity, strict=True):
+        for before, now in zip(state.before, state.velocity, strict=bool(state.before)):
             before[...] = now
 
     def _take_parts(self) -> None:

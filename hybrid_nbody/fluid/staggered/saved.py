@@ -61,9 +61,8 @@ class Saved:
         yield "state/pressure", state.pressure, CELLS
         for name, component in zip(COMPONENTS, state.velocity, strict=True):
             yield f"state/{name}", component, WITH_LAST
-        for name, component in zip(COMPONENTS, state.before, strict=True):
-            if self.with_history:
-                yield f"state/{name}_before", component, WITH_LAST
+        for name, component in zip(COMPONENTS, state.before, strict=self.with_history):
+            yield f"state/{name}_before", component, WITH_LAST
 
     def _field(self, name: str, array: Array, inner: tuple[slice, slice]) -> Field:
         grid = self.grid
@@ -103,11 +102,11 @@ class Saved:
         )
 
     def _planes(self, read: Callable[[Array], np.ndarray]) -> list[np.ndarray]:
-        velocities = (self.state.velocity, self.state.before)
+        velocities = (self.state.velocity, self.state.before or self.state.velocity)
         return [read(velocity[2][-1, *CELLS]) for velocity in velocities]
 
     def _restore_top(self, planes: np.ndarray) -> None:
         if self.grid.ends[1]:
-            velocities = (self.state.velocity, self.state.before)
-            for velocity, plane in zip(velocities, planes, strict=True):
+            velocities = (self.state.before or self.state.velocity, self.state.velocity)
+            for velocity, plane in zip(velocities, planes[::-1], strict=True):
                 velocity[2][-1, *CELLS] = self.grid.backend.upload(plane)

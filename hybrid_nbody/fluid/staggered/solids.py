@@ -46,7 +46,7 @@ class Solids:
     Attributes
     ----------
     masked : int
-        1 if there are obstacles, else 0, and the arrays hold ones that nobody reads.
+        1 if there are obstacles, else 0, and the arrays are of one plane that nobody reads.
     moving : int
         1 if any of them moves.
     slips : bool
@@ -75,9 +75,8 @@ class Solids:
         self.masked = int(bool(self.obstacles))
         self.moving = int(any(obstacle.moves for obstacle in self.obstacles))
         self.slips = any(obstacle.wall == "free-slip" for obstacle in self.obstacles)
-        ones = grid.zeros()
-        ones[...] = 1
-        same = (ones, ones, ones)
+        nothing = grid.backend.zeros((1, *grid.shape[1:]), grid.dtype)
+        same = (nothing, nothing, nothing)
         self.openings: Vector = grid.vector() if self.masked else same
         self.reach: Vector = grid.vector() if self.masked else same
         self.velocity: Vector = grid.vector() if self.moving else same

@@ -9,6 +9,7 @@ from hybrid_nbody.fluid.staggered.confinement import Confinement
 from hybrid_nbody.fluid.staggered.diffusion import Diffusion
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
+from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.pressure import Accuracy, Projection
 from hybrid_nbody.fluid.staggered.solids import Solids
 
@@ -56,15 +57,16 @@ class State:
 
     Attributes
     ----------
-    velocity, before : tuple of array
-        Now, and a step ago.
+    velocity : tuple of array
+    before : tuple of array
+        The velocity a step ago; empty where steps are of first order.
     pressure : array
         Over the density of the fluid.
     scalars : dict of array
     """
 
     velocity: Vector
-    before: Vector
+    before: tuple[Array, ...]
     pressure: Array
     scalars: dict[str, Array]
 
@@ -102,18 +104,17 @@ class Stepper:
         self.physics = physics
         names = list(physics.diffusivity)
         self.ghosts = Ghosts(grid, names)
-        self.state = State(
-            grid.vector(), grid.vector(), grid.zeros(), {name: grid.zeros() for name in names}
-        )
-        self.next = grid.vector()
-        self.spare = grid.zeros()
-        self.projection = Projection(grid, self.ghosts, solids, accuracy)
-        memory = [self.projection.r, self.projection.direction, self.projection.image]
-        self.diffusion = Diffusion(grid, self.ghosts, solids, accuracy, memory)
+        before = grid.vector() if physics.second_order else ()
+        scalars = {name: grid.zeros() for name in names}
+        self.state = State(grid.vector(), before, grid.zeros(), scalars)
+        borrows = not (physics.second_order or physics.confinement)
+        self.memory = Memory(grid, borrows)
+        self.spare = self.memory.spare
+        self.projection = Projection(grid, self.ghosts, solids, accuracy, self.memory)
+        self.diffusion = Diffusion(grid, self.ghosts, solids, accuracy, self.memory)
         self.advection = Advection(grid, solids)
-        scratch = (self.projection.x, self.projection.r, self.projection.direction)
-        self.confinement = Confinement(grid, self.ghosts, scratch, self.spare)
-        self.budget = Budget(grid, self.projection.x, names, physics.conserve)
+        self.confinement = Confinement(grid, self.ghosts, self.memory)
+        self.budget = Budget(grid, self.memory.potential, names, physics.conserve)
         self.regions = tuple(grid.open_faces(axis) for axis in AXES)
         self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
 
@@ -121,12 +122,18 @@ class Stepper:
         """Start from a state: make it valid, and let the pressure hold what lifts the fluid."""
         self.restart(time)
         self.grid.clear(self.state.pressure)
+        if self.physics.lift:
+            self._hold_lift()
+
+    def _hold_lift(self) -> None:
+        """Let the pressure hold what lifts the fluid."""
+        lifted = self.grid.vector()
         for axis in AXES:
-            given = (self.state.velocity[axis], self.next[axis])
+            given = (self.state.velocity[axis], lifted[axis])
             self.grid.program.run("copy", self.grid.everywhere, *given)
-        self._add_lift(self.next, 1.0)
-        self.solids.settle(self.next, self.ghosts)
-        self.projection.project(self.next, self.state.pressure, self.grid.spacing)
+        self._add_lift(lifted, 1.0)
+        self.solids.settle(lifted, self.ghosts)
+        self.projection.project(lifted, self.state.pressure, self.grid.spacing)
 
     def restart(self, time: float) -> None:
         """Make the ghosts of a state valid, and its velocity free of divergence."""
@@ -192,6 +199,11 @@ class Stepper:
         else:
             self._first_order(span)
 
+    @property
+    def next(self) -> Vector:
+        """Return where the next velocity is made."""
+        return self.memory.next
+
     # --- first order ------------------------------------------------------------------------------
 
     def _first_order(self, span: Span) -> None:
@@ -199,12 +211,12 @@ class Stepper:
         state = self.state
         dt = span.length
         self.advection.follow(state.velocity, dt)
+        self._carry_scalars(dt)
         for axis in AXES:
             given = (state.velocity[axis], self.ghosts.velocity[axis], self.regions[axis])
             self.advection.carry(*given, self.next[axis])
         self._confine(self.next, dt)
-        self._carry_scalars(dt)
-        state.velocity, self.next = self.next, state.velocity
+        state.velocity, self.memory.next = self.next, state.velocity
         self._add_pressure(state.velocity, dt)
         self._add_lift(state.velocity, dt)
         self._go_to(span.end)
@@ -261,7 +273,7 @@ class Stepper:
             carried = self.spare
             if self.physics.second_order:
                 self.ghosts.fill(carried, kind)
-                carried = self.projection.image
+                carried = self.memory.own[0]
                 self.advection.correct(field, kind, self.spare, self.grid.region, carried, 0.0)
             self.grid.program.run("copy", self.grid.region, carried, field)
             if ratio:
@@ -295,7 +307,7 @@ class Stepper:
             self.grid.program.run("copy", self.grid.everywhere, *given)
         self._confine(self.next, dt)
         self._add_explicit_half(self.next, state.velocity, dt)
-        self.advection.follow(state.before, dt)
+        self.advection.follow(self._before, dt)
         self._carry_scalars(dt)
         self._carry_velocity()
         self._add_pressure(state.velocity, 0.5 * dt)
@@ -310,8 +322,14 @@ class Stepper:
             given = (state.velocity[axis], state.before[axis], 0.5 * ratio)
             self.grid.program.run("extrapolate", self.regions[axis], *given)
         self.ghosts.at(span.start + 0.5 * span.length)
-        self.solids.settle(state.before, self.ghosts)
+        self.solids.settle(self._before, self.ghosts)
         self.ghosts.at(span.start)
+
+    @property
+    def _before(self) -> Vector:
+        """Return the velocity a step ago."""
+        u, v, w = self.state.before
+        return u, v, w
 
     def _add_explicit_half(self, out: Vector, velocity: Vector, dt: float) -> None:
         """Add half of viscosity, pressure and lift of the beginning of a step."""
@@ -344,8 +362,9 @@ class Stepper:
             kind = self.ghosts.velocity[axis]
             source = self.next[axis]
             self.advection.carry(source, kind, self.regions[axis], self.spare)
-            run("copy", self.grid.everywhere, source, self.projection.x)
+            run("copy", self.grid.everywhere, source, self.memory.potential)
             self.solids.settle_component(self.spare, axis, self.ghosts)
-            given = (self.projection.x, kind, self.spare, self.regions[axis], source)
+            given = (self.memory.potential, kind, self.spare, self.regions[axis], source)
             self.advection.correct(*given, SLACK)
-        state.velocity, state.before, self.next = self.next, state.velocity, state.before
+        before = self._before
+        state.velocity, state.before, self.memory.next = self.next, state.velocity, before

@@ -10,6 +10,7 @@ from types import ModuleType
 from hybrid_nbody.fluid.kernels.cells import (
     advection,
     beside,
+    boxes,
     conjugate_gradients,
     diffusion,
     forces,
@@ -29,6 +30,7 @@ MODULES: tuple[ModuleType, ...] = (
     beside,
     forces,
     diffusion,
+    boxes,
     poisson,
     multigrid,
     conjugate_gradients,

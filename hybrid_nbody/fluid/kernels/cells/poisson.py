@@ -5,7 +5,7 @@ pressure is given at a face of the box, 0 at a wall), the divergence the open pa
 operator the product of both.
 """
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, Table, over_cells, plane_largest
+from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_largest
 
 
 def through(velocity: Cells, opening: Cells, solid: Cells, masked: Int, moving: Int,
@@ -47,17 +47,6 @@ def divergence(
     out[k, j, i] = factor * outflux(u, v, w, ax, ay, az, su, sv, sw, masked, moving, k, j, i)
 
 
-@over_cells
-def divergence_without_ghosts(
-    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, factor: Real, out: Table
-) -> None:
-    """Set a cell of a field without ghosts in rows and columns to what flows out of it."""
-    x = u[k, j, i + 1] - u[k, j, i]
-    y = v[k, j + 1, i] - v[k, j, i]
-    z = w[k + 1, j, i] - w[k, j, i]
-    out[k, j - 1, i - 1] = factor * (x + y + z)
-
-
 @plane_largest
 def largest_divergence(
     k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, ax: Cells, ay: Cells, az: Cells,
@@ -76,12 +65,6 @@ def subtract_gradient(
     """Subtract the gradient of p from a component; `d*` lead to the cell at its low side."""
     if masked == 0 or opening[k, j, i] > 0.0:
         a[k, j, i] -= factor * (p[k, j, i] - p[k + dk, j + dj, i + di])
-
-
-@over_cells
-def with_ghosts(k: Int, j: Int, i: Int, source: Table, out: Cells) -> None:
-    """Copy a field without ghosts in rows and columns into one that has them."""
-    out[k, j, i] = source[k, j - 1, i - 1]
 
 
 def applied(p: Cells, cx: Cells, cy: Cells, cz: Cells, k: Int, j: Int, i: Int) -> Real:

@@ -174,7 +174,7 @@ def ghost_vector(cells, image):
 @inlined
 def cell_image(image):
     """Return the image of a neighbour that is a cell itself, as if no face lay between."""
-    one = image.sign * image.sign
+    one = type(image.sign)(1)
     return Image(one, _scaled(image.offset, one - one))
 
 

@@ -58,6 +58,7 @@ class LinearSystems:
         self.dtype = np.dtype(dtype)
         self.number = self.dtype.type
         self.grid = make_grid(slab)
+        self.colours_shape: tuple[int, ...] = (2, *slab.shape[:2], self.grid.pitch)
         self.blocks = min(backend.threads, slab.planes)
         self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
         self.walls = walls_of_rows(slab.cells[0], self.grid.pitch, slab.periodic[0])
@@ -72,8 +73,8 @@ class LinearSystems:
         return 1 if size <= BYTES_IN_CACHE else red_black.LONGEST_PASS
 
     def colours(self, *number: int) -> Array:
-        """Return colours that are zero, (2, planes + 2, ny, pitch), or a number of them."""
-        return aligned_zeros((*number, 2, *self.slab.shape[:2], self.grid.pitch), self.dtype)
+        """Return colours that are zero, or a number of them in one array."""
+        return aligned_zeros((*number, *self.colours_shape), self.dtype)
 
     # ---- Solves ----
 

@@ -92,7 +92,7 @@ class LinearSystems:
         self.extreme = backend.zeros(1, dtype)
         self.pass_depth = halo_of(slab)
         planes = slab.planes + 2 * self.pass_depth
-        self.colours_shape = (2, planes, slab.cells[1], pitch_of(slab, dtype))
+        self.colours_shape: tuple[int, ...] = (2, planes, slab.cells[1], pitch_of(slab, dtype))
 
     def compile(
         self, source: Path, macros: Macros | None = None, cooperative: bool = False

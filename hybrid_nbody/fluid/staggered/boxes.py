@@ -1,0 +1,197 @@
+"""Equations in a box without obstacles, solved by the kernels of the collocated grid.
+
+Cells, and the faces across an axis, form such a box. The kernels keep its elements by colour and do
+several red-black iterations in a pass over the grid. What is solved for is a change, so that walls
+give nothing: their values are in the field that changes.
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.fluid import grid as collocated
+from hybrid_nbody.fluid.kernels import make_kernels
+from hybrid_nbody.fluid.kernels.contract import Kernels
+from hybrid_nbody.fluid.solvers.base import Accuracy
+from hybrid_nbody.fluid.solvers.halos import Halo
+from hybrid_nbody.fluid.solvers.multigrid import Multigrid
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack
+from hybrid_nbody.fluid.staggered.ghosts import Kind
+from hybrid_nbody.fluid.staggered.grid import AXES, Grid
+from hybrid_nbody.fluid.stencil import Stencil
+from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
+from hybrid_nbody.parallel.partition import Partition
+
+AT_ONCE = 10
+"""Red-black iterations between two looks at the residual."""
+
+
+class Colours:
+    """Memory for a solution and a right-hand side by colour, which boxes use in turn."""
+
+    def __init__(self) -> None:
+        self.memory: Array = np.zeros(0)
+
+    def pair(self, kernels: Kernels) -> tuple[Array, Array]:
+        """Return both, whose values are old ones."""
+        shape = (2, *kernels.colours_shape)
+        size = int(np.prod(shape))
+        if self.memory.size < size:
+            self.memory = kernels.colours(2).reshape(-1)
+        x, b = self.memory[:size].reshape(shape)
+        return x, b
+
+
+class Box:
+    """The elements of a field that change, in a box without obstacles and outlets.
+
+    Parameters
+    ----------
+    grid : Grid
+    axis : int or None
+        Of the faces that are the elements; None for cells.
+    colours : Colours
+    scratch : callable
+        Returns an array of the grid that is free during a solve.
+    """
+
+    def __init__(
+        self, grid: Grid, axis: int | None, colours: Colours, scratch: Callable[[], Array]
+    ) -> None:
+        self.grid = grid
+        self.axis = axis
+        self.colours = colours
+        self.scratch = scratch
+        self.region: Region = grid.region if axis is None else grid.inner_faces(axis)
+        self.walled = axis is not None and not grid.periodic[axis]
+        k0, _, j0, _, i0, _ = self.region
+        self.shift = (k0 - 1, j0, i0)
+
+    @property
+    def cells(self) -> tuple[int, int, int]:
+        """Return the elements along x, y and z: a face less than cells between walls."""
+        x, y, z = (n - (self.walled and a == self.axis) for a, n in enumerate(self.grid.cells))
+        return x, y, z
+
+    @cached_property
+    def halo(self) -> Halo:
+        """Return how ranks see each other's elements."""
+        halo = self.grid.halo
+        if not self.walled or self.axis != 2:
+            return halo
+        if not isinstance(halo, HaloExchange):
+            return FullGrid(self.cells[2], False)
+        offsets = tuple(max(offset - 1, 0) for offset in halo.partition.offsets)
+        return HaloExchange(halo.transport, Partition(offsets), halo.communicator, False)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Return the kernels of this rank's elements, compiled at the first request."""
+        own = self.halo.own
+        boundary = _boundary(self.grid)
+        slab = collocated.Slab(
+            self.cells, boundary, own.start, own.stop - own.start, self.grid.mixed
+        )
+        return make_kernels(self.grid.backend, slab, self.grid.dtype)
+
+    def ghosts(self, kind: Kind) -> collocated.Ghosts:
+        """Return what a change of a field is behind the faces of the box.
+
+        Across the axis of faces it is 0 there; else it is that of the cell, or less that.
+        """
+        signs = list(map(int, kind.signs))
+        if self.axis is not None and self.walled:
+            signs[2 * self.axis : 2 * self.axis + 2] = 0, 0
+        return collocated.Ghosts(*map(collocated.Ghost, signs))
+
+    def table(self) -> Array:
+        """Return memory for the elements without their ghosts in rows and columns."""
+        shape = self.kernels.slab.shape
+        found: Array = self.scratch().reshape(-1)[: np.prod(shape)].reshape(shape)
+        return found
+
+    def split(self, name: str, *arguments: Any) -> tuple[Array, Array]:
+        """Return a solution of zeros, and the right-hand side that a function of a cell gives."""
+        table = self.table()
+        self.grid.program.run(name, self.region, *arguments, table, *self.shift)
+        x, b = self.colours.pair(self.kernels)
+        self.kernels.split(table, b)
+        self.kernels.clear(x)
+        return x, b
+
+    def merge(self, x: Array, name: str, field: Array) -> None:
+        """Let a function of a cell bring a solution into a field."""
+        table = self.table()
+        self.kernels.merge(x, table)
+        self.grid.program.run(name, self.region, table, field, *self.shift)
+
+    def largest_residual(self, x: Array, b: Array, equation: Stencil) -> float:
+        """Return the largest residual on any rank."""
+        return self.halo.largest(self.kernels.residual(x, b, equation))
+
+
+class Relaxer:
+    """Red-black iterations in a box.
+
+    Parameters
+    ----------
+    box : Box
+    """
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+
+    def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
+        """Improve a solution until no residual exceeds a limit; return the iterations.
+
+        With a limit of 0 they are `most`.
+        """
+        done = 0
+        while done < most:
+            now = min(AT_ONCE, most - done) if limit else most
+            solver = RedBlack(self.box.kernels, self.box.halo, Accuracy(now, 0.0))
+            solver.solve(x, b, equation, self.box.scratch().reshape(-1))
+            done += now
+            if limit and self.box.largest_residual(x, b, equation) <= limit:
+                break
+        return done
+
+
+class Cycler:
+    """Cycles of multigrid in a box; parameters are those of `Relaxer`."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+
+    @cached_property
+    def multigrid(self) -> Multigrid:
+        """Return the grids."""
+        return Multigrid(self.box.kernels, self.box.halo, Accuracy(1, 0.0))
+
+    def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
+        """Improve a solution until no residual exceeds a limit; return the cycles."""
+        self.multigrid.prepare(equation, self.box.scratch().reshape(-1))
+        self.box.kernels.begin_solve()
+        done = 0
+        while done < most:
+            self.multigrid.improve(x, b, equation)
+            done += 1
+            if limit and self.box.largest_residual(x, b, equation) <= limit:
+                break
+        return done
+
+
+def is_plain(grid: Grid, masked: int) -> bool:
+    """Return whether a box has neither obstacles nor outlets."""
+    return not masked and all(face.kind != "outflow" for axis in AXES for face in grid.pair(axis))
+
+
+def _boundary(grid: Grid) -> collocated.Boundary:
+    """Return the conditions of a change of the velocity."""
+    kinds = (face.kind for axis in AXES for face in grid.pair(axis))
+    a, b, c, d, e, f = map(collocated.Face, kinds)
+    return collocated.Boundary((a, b, c, d, e, f))

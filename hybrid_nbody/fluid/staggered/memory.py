@@ -1,0 +1,49 @@
+"""Memory that the parts of a step of the staggered fluid use in turn."""
+
+from functools import cached_property
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.fluid.staggered.boxes import Colours
+from hybrid_nbody.fluid.staggered.grid import Grid, Vector
+
+
+class Memory:
+    """Arrays of a step that hold nothing between its parts.
+
+    Parameters
+    ----------
+    grid : Grid
+    borrows : bool
+        Whether solvers work in the memory of the next velocity, where nothing else needs it then.
+
+    Attributes
+    ----------
+    next : tuple of array
+        The next velocity; after a step, what it was before.
+    spare : array
+        Of advection, and of coarse grids.
+    potential : array
+        What a projection subtracts the gradient of.
+    colours : Colours
+    """
+
+    def __init__(self, grid: Grid, borrows: bool) -> None:
+        self.grid = grid
+        self.borrows = borrows
+        self.next: Vector = grid.vector()
+        self.spare = grid.zeros()
+        self.potential = grid.zeros()
+        self.colours = Colours()
+
+    @cached_property
+    def own(self) -> Vector:
+        """Return three arrays besides the next velocity."""
+        return self.grid.vector()
+
+    def work(self) -> Vector:
+        """Return three arrays that a solver may use."""
+        return self.next if self.borrows else self.own
+
+    def lent(self) -> Array:
+        """Return an array that a solver may use."""
+        return self.spare

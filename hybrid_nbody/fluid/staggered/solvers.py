@@ -1,0 +1,227 @@
+"""Solvers of the equation of the pressure."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.fluid.staggered.boxes import Box, Cycler, Relaxer
+from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector
+from hybrid_nbody.fluid.staggered.multigrid import Multigrid
+from hybrid_nbody.fluid.staggered.right_side import RightSide
+from hybrid_nbody.fluid.staggered.solids import Solids
+from hybrid_nbody.fluid.stencil import POISSON
+
+OUTLET = 2.0
+"""The coefficient of a face at which the pressure is given: it is half a cell away."""
+
+AT_ONCE = 10
+"""Red-black iterations between two looks at the residual."""
+
+
+class PressureSolver(Protocol):
+    """Finds the potential whose gradient has the divergence of a velocity."""
+
+    def refresh(self) -> None:
+        """Take over what obstacles leave open now."""
+
+    def solve(self, velocity: Vector, limit: float, most: int) -> int:
+        """Set the potential; return the iterations.
+
+        Parameters
+        ----------
+        velocity : tuple of array
+            Its ghosts are valid.
+        limit : float
+            No residual is larger in the end, unless `most` iterations are done before; 0: they are.
+        most : int
+        """
+
+
+class InBox:
+    """Solves in a box without obstacles and outlets.
+
+    Parameters
+    ----------
+    box : Box
+        Of the cells.
+    improver : Relaxer or Cycler
+    x : array
+        For the potential.
+    """
+
+    def __init__(self, box: Box, improver: Relaxer | Cycler, x: Array) -> None:
+        self.box = box
+        self.improver = improver
+        self.x = x
+
+    def refresh(self) -> None:
+        """See `PressureSolver`; there are no obstacles."""
+
+    def solve(self, velocity: Vector, limit: float, most: int) -> int:
+        """See `PressureSolver`."""
+        x, b = self.box.split("divergence_in_box", *velocity, -1.0)
+        done = self.improver.improve(x, b, POISSON, limit, most)
+        self.box.merge(x, "copy_from_box", self.x)
+        return done
+
+
+class OpenFaces:
+    """What solvers have in common whose coefficients are the open parts of faces.
+
+    Parameters
+    ----------
+    grid : Grid
+    solids : Solids
+    x : array
+        For the potential.
+    work : callable
+        Returns three arrays that are free during a solve.
+    """
+
+    def __init__(self, grid: Grid, solids: Solids, x: Array, work: Callable[[], Vector]) -> None:
+        self.grid = grid
+        self.solids = solids
+        self.x = x
+        self.work = work
+        self.right_side = RightSide(grid, solids)
+        self.coefficients = grid.vector()
+        set_coefficients(self.coefficients, grid, solids)
+
+    def refresh(self) -> None:
+        """See `PressureSolver`."""
+        set_coefficients(self.coefficients, self.grid, self.solids)
+
+    def begin(self, velocity: Vector, r: Array) -> None:
+        """Set the residual of a potential of zero."""
+        self.grid.clear(self.x)
+        self.right_side.set(velocity, r)
+        self.right_side.balance(r)
+
+    def largest(self, r: Array) -> float:
+        """Return the largest residual."""
+        return self.grid.largest("largest", self.grid.region, r)
+
+
+class RedBlack(OpenFaces):
+    """Gauss-Seidel, cells of one colour after those of the other."""
+
+    def solve(self, velocity: Vector, limit: float, most: int) -> int:
+        """See `PressureSolver`."""
+        b, r, _ = self.work()
+        self.begin(velocity, b)
+        self.grid.fill(self.x)
+        done = 0
+        while done < most:
+            now = min(AT_ONCE, most - done) if limit else most
+            self._relax(b, now)
+            done += now
+            if limit and self._residual(b, r) <= limit:
+                break
+        return done
+
+    def _relax(self, b: Array, iterations: int) -> None:
+        grid = self.grid
+        for half in range(2 * iterations):
+            parity = (grid.first + half) % 2
+            grid.program.run("relax", grid.region, self.x, b, *self.coefficients, parity=parity)
+            grid.fill(self.x)
+
+    def _residual(self, b: Array, r: Array) -> float:
+        """Return the largest residual."""
+        given = (self.x, b, *self.coefficients, r)
+        self.grid.program.run("residual", self.grid.region, *given)
+        return self.largest(r)
+
+
+class Cycles(OpenFaces):
+    """Cycles of multigrid, each as far along its correction as lowers the energy most.
+
+    Parameters
+    ----------
+    grid, solids, x, work
+        See `OpenFaces`.
+    spare : array
+        Free during a solve.
+    """
+
+    conjugate = False
+
+    def __init__(
+        self, grid: Grid, solids: Solids, x: Array, work: Callable[[], Vector], spare: Array
+    ) -> None:
+        super().__init__(grid, solids, x, work)
+        self.multigrid = Multigrid(grid, self.coefficients, spare)
+
+    def refresh(self) -> None:
+        """See `PressureSolver`."""
+        super().refresh()
+        self.multigrid.coarsen()
+
+    def solve(self, velocity: Vector, limit: float, most: int) -> int:
+        """See `PressureSolver`."""
+        self.r, self.direction, self.image = self.work()
+        self.begin(velocity, self.r)
+        self.multigrid.cycle(self.direction, self.r)
+        grade = self._dot(self.r, self.direction)
+        done = 0
+        while done < most and grade > 0.0:
+            self._descend(grade)
+            done += 1
+            if done == most or self.largest(self.r) <= limit:
+                break
+            grade = self._turn(grade)
+        return done
+
+    def _dot(self, a: Array, b: Array) -> float:
+        return self.grid.total("dot", self.grid.region, a, b)
+
+    def _descend(self, grade: float) -> None:
+        """Go to the lowest point along the direction."""
+        grid = self.grid
+        run = grid.program.run
+        grid.fill(self.direction)
+        run("apply", grid.region, self.direction, *self.coefficients, self.image)
+        curvature = self._dot(self.direction, self.image)
+        step = grade / curvature if curvature > 0.0 else 0.0
+        run("descend", grid.region, self.x, self.r, self.direction, self.image, step)
+
+    def _turn(self, grade: float) -> float:
+        """Choose the next direction, and return its grade."""
+        if not self.conjugate:
+            self.multigrid.cycle(self.direction, self.r)
+            return self._dot(self.r, self.direction)
+        self.multigrid.cycle(self.image, self.r)
+        following = self._dot(self.r, self.image)
+        given = (self.direction, self.image, following / grade)
+        self.grid.program.run("turn", self.grid.region, *given)
+        return following
+
+
+class ConjugateGradients(Cycles):
+    """Conjugate gradients, for which a cycle of multigrid is the preconditioner."""
+
+    conjugate = True
+
+
+def set_coefficients(found: Vector, grid: Grid, solids: Solids) -> None:
+    """Set the coefficients of the low faces of cells: the open part of each, 2 at outlets."""
+    for axis in AXES:
+        if solids.masked:
+            grid.program.run("copy", grid.everywhere, solids.openings[axis], found[axis])
+        else:
+            grid.program.run("set_to", grid.everywhere, found[axis], 1.0)
+        _at_ends(grid, axis, found[axis])
+        grid.fill(found[axis])
+
+
+def _at_ends(grid: Grid, axis: int, array: Array) -> None:
+    """Give the faces at both ends of an axis their coefficients, unless it is periodic."""
+    if grid.periodic[axis]:
+        return
+    place = 2 - axis
+    own = grid.ends if axis == 2 else (True, True)
+    for end, face in enumerate(grid.pair(axis)):
+        index = [slice(None)] * 3
+        index[place] = slice(-1, None) if end else slice(0, 2)
+        if own[end]:
+            array[tuple(index)] *= OUTLET if face.kind == "outflow" else 0.0

@@ -1,0 +1,113 @@
+"""Solvers of the staggered fluid: each leaves no divergence, and all find the same step."""
+
+import numpy as np
+import pytest
+from support.ranks import this_rank
+from support.staggered import (
+    CAVITY,
+    PERIODIC,
+    TOLERANCE,
+    TUNNEL,
+    WALLS,
+    advance,
+    make_stepper,
+    own,
+    put,
+    still,
+)
+
+from hybrid_nbody.fluid.obstacles import Sphere
+from hybrid_nbody.fluid.staggered.boxes import Box, Colours
+from hybrid_nbody.fluid.staggered.pressure import Accuracy
+
+CELLS = (12, 8, 6)
+ITERATIONS = {"conjugate-gradients": 40, "multigrid": 100, "red-black": 2000}
+BALL = (Sphere((0.5, 0.3, 0.25), 0.2),)
+VISCOSITY = 0.02
+
+
+def stepper_of(backend, communicator, faces, method, **more):
+    """Return a fluid in disorder; `more` replaces what `make_stepper` is given."""
+    dtype = more.pop("dtype", "f8")
+    accuracy = more.pop("accuracy", Accuracy(TOLERANCE[dtype], ITERATIONS[method], method))
+    physics = still(VISCOSITY, more.pop("second_order", False))
+    given = (backend, communicator, CELLS, faces, physics, dtype)
+    stepper = make_stepper(*given, accuracy=accuracy, **more)
+    noise = np.random.default_rng(1).uniform(-1.0, 1.0, (3, 8, 10, 14))
+    planes = slice(stepper.grid.first, stepper.grid.first + stepper.grid.planes + 2)
+    put(stepper, lambda axis, x, y, z: noise[axis, planes])
+    return stepper
+
+
+@pytest.mark.parametrize("obstacles", [(), BALL], ids=["plain", "ball"])
+@pytest.mark.parametrize("faces", [PERIODIC, WALLS, CAVITY, TUNNEL])
+@pytest.mark.parametrize("method", list(ITERATIONS))
+def test_no_divergence_is_left(backend, communicator, method, faces, obstacles):
+    stepper = stepper_of(backend, communicator, faces, method, obstacles=obstacles)
+    advance(stepper, 0.0, 0.02)
+    speed = stepper.grid.largest_speed(stepper.state.velocity)
+    assert stepper.projection.divergence(stepper.state.velocity) <= TOLERANCE["f8"] * speed
+
+
+@pytest.mark.parametrize("method", ["multigrid", "red-black"])
+def test_no_divergence_is_left_in_single_precision(backend, communicator, method):
+    stepper = stepper_of(backend, communicator, WALLS, method, dtype="f4")
+    advance(stepper, 0.0, 0.02)
+    speed = stepper.grid.largest_speed(stepper.state.velocity)
+    assert stepper.projection.divergence(stepper.state.velocity) <= TOLERANCE["f4"] * speed
+
+
+@pytest.mark.parametrize(
+    ("faces", "second_order"), [(PERIODIC, False), (WALLS, True), (WALLS, False), (CAVITY, True)]
+)
+@pytest.mark.parametrize("method", ["multigrid", "red-black"])
+def test_all_solvers_find_the_same_step(backend, communicator, method, faces, second_order):
+    steppers = [
+        stepper_of(backend, communicator, faces, name, second_order=second_order)
+        for name in (method, "conjugate-gradients")
+    ]
+    for stepper in steppers:
+        advance(stepper, 0.0, 0.02)
+        advance(stepper, 0.02, 0.02)
+    for axis in range(3):
+        found, expected = (own(stepper, stepper.state.velocity[axis]) for stepper in steppers)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("obstacles", [(), BALL], ids=["plain", "ball"])
+@pytest.mark.parametrize("method", list(ITERATIONS))
+def test_without_a_tolerance_all_iterations_are_done(backend, communicator, method, obstacles):
+    accuracy = Accuracy(0.0, 3, method)
+    stepper = stepper_of(
+        backend, communicator, WALLS, method, accuracy=accuracy, obstacles=obstacles
+    )
+    stepper.projection.iterations = 0
+    stepper.projection.solves = 0
+    advance(stepper, 0.0, 0.02)
+    assert (stepper.projection.iterations, stepper.projection.solves) == (3, 1)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("method", ["multigrid", "red-black"])
+@pytest.mark.parametrize("faces", [PERIODIC, WALLS])
+def test_bits_do_not_depend_on_the_ranks(backend, communicator, faces, method):
+    """Faces across z between walls are one plane less than cells."""
+    weights = [1 + rank % 2 for rank in range(communicator.size)]
+    alone = stepper_of(backend, this_rank(), faces, method)
+    shared = stepper_of(backend, communicator, faces, method, weights=weights)
+    for stepper in (alone, shared):
+        advance(stepper, 0.0, 0.02)
+        advance(stepper, 0.02, 0.02)
+    planes = slice(shared.grid.first, shared.grid.first + shared.grid.planes)
+    for axis in range(3):
+        found = own(shared, shared.state.velocity[axis])
+        expected = own(alone, alone.state.velocity[axis])[planes]
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_box_holds_the_faces_between_walls_alone(backend):
+    grid = stepper_of(backend, this_rank(), WALLS, "red-black").grid
+    boxes = [Box(grid, axis, Colours(), grid.zeros) for axis in (None, 0, 1, 2)]
+    sizes = [(12, 8, 6), (11, 8, 6), (12, 7, 6), (12, 8, 5)]
+    assert [box.cells for box in boxes] == sizes
+    assert [box.shift for box in boxes] == [(0, 1, 1), (0, 1, 2), (0, 2, 1), (1, 1, 1)]
