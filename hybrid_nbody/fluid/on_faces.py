@@ -12,7 +12,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.config_boundary import faces_of
 from hybrid_nbody.fluid.config_obstacles import obstacles_of
-from hybrid_nbody.fluid.kernels.cells import MODULES
+from hybrid_nbody.fluid.kernels.cells import LOOPS, MODULES
 from hybrid_nbody.fluid.obstacles import Obstacle, Sphere
 from hybrid_nbody.fluid.parts import Limits
 from hybrid_nbody.fluid.scheme import DTYPES, frames_of
@@ -142,7 +142,7 @@ class Staggered:
         obstacles: Sequence[Obstacle],
         mixed: bool,
     ) -> Stepper:
-        program = make_program(device, MODULES, self.dtype)
+        program = make_program(device, MODULES, self.dtype, LOOPS)
         grid = Grid(cells, self._faces(cells), halo, device, program, self.dtype, mixed)
         solver = self.config.solver
         accuracy = Accuracy(solver.tolerance, solver.max_iterations, solver.method)

@@ -51,6 +51,23 @@ def test_a_part_of_a_vector_is_loaded_and_stored(count):
 
 
 @njit
+def gather_by_columns(a, index, steps, stride, result):
+    along = simd.load(steps, 0)
+    found = simd.gather(a, index, (along, along), (stride, 1))
+    simd.store(result, 0, found / simd.broadcast(a[1]))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_numbers_are_gathered_from_where_steps_lead(dtype):
+    a = np.arange(1, 9 * LANES, dtype=dtype)
+    steps = np.random.default_rng(2).integers(-2, 4, LANES).astype(dtype)
+    result = np.zeros(LANES, dtype)
+    gather_by_columns(a, 3 * LANES, steps, LANES, result)
+    places = 3 * LANES + np.arange(LANES) + steps.astype(int) * (LANES + 1)
+    np.testing.assert_array_equal(result, a[places] / 2)
+
+
+@njit
 def compare(a, b, result):
     first = simd.load(a, 0)
     second = simd.load(b, 0)

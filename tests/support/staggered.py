@@ -6,7 +6,7 @@ import numpy as np
 from support.fluids import make_halo
 
 from hybrid_nbody.backends.cells import make_program
-from hybrid_nbody.fluid.kernels.cells import MODULES
+from hybrid_nbody.fluid.kernels.cells import LOOPS, MODULES
 from hybrid_nbody.fluid.staggered.faces import Face, Faces
 from hybrid_nbody.fluid.staggered.grid import Grid
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
@@ -28,7 +28,7 @@ TOLERANCE = {"f4": 1e-6, "f8": 1e-12}
 @cache
 def program_of(backend, dtype):
     """Return the functions of a cell, compiled once."""
-    return make_program(backend, MODULES, dtype)
+    return make_program(backend, MODULES, dtype, LOOPS)
 
 
 def make_stepper(

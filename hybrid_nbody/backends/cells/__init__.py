@@ -18,7 +18,7 @@ that are not negative.
 """
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -88,8 +88,27 @@ class Program(Protocol):
         """Return the sum, or the largest result, of every plane of a region: float64, host."""
 
 
-def make_program(backend: Backend, modules: Sequence[ModuleType], dtype: str) -> Program:
-    """Return the functions of modules, compiled for a backend in the type "f4" or "f8"."""
+def make_program(
+    backend: Backend,
+    modules: Sequence[ModuleType],
+    dtype: str,
+    loops: Mapping[str, str] | None = None,
+) -> Program:
+    """Return the functions of modules, compiled for a backend.
+
+    Parameters
+    ----------
+    backend : Backend
+    modules : sequence of module
+        Callees before callers.
+    dtype : {"f4", "f8"}
+        The working type.
+    loops : mapping of str to str, optional
+        For the name of a backend, a module of loops that stand in for those of some functions: for
+        `NAME` there is ``run_NAME``, for rows of at least ``LEAST`` cells.
+    """
     device = importlib.import_module(f"{__name__}.{backend.name}")
-    program: Program = device.Program(backend, modules, dtype)
+    own = (loops or {}).get(backend.name)
+    faster = [importlib.import_module(own)] if own else []
+    program: Program = device.Program(backend, modules, dtype, *faster)
     return program

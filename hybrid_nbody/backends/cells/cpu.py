@@ -30,9 +30,18 @@ class Program:
         Functions of cells, callees before callers.
     dtype : {"f4", "f8"}
         The working type.
+    faster : module, optional
+        Loops that stand in for some of the generated ones.
     """
 
-    def __init__(self, backend: CpuBackend, modules: Sequence[ModuleType], dtype: str) -> None:
+    def __init__(
+        self,
+        backend: CpuBackend,
+        modules: Sequence[ModuleType],
+        dtype: str,
+        faster: ModuleType | None = None,
+    ) -> None:
+        self.faster = faster
         self.functions = translated(modules)
         self.loops = loaded(python_source(self.functions, dtype))
         self.number = NUMBERS[dtype]
@@ -49,7 +58,14 @@ class Program:
     def _call(self, name: str, region: Region, parity: int, arguments: tuple[Any, ...]) -> Any:
         function = self.functions[name]
         given = [*sizes(function, arguments), *self._converted(function, arguments)]
-        return getattr(self.loops, f"run_{name}")(*region, parity, *given)
+        return self._loop(name, region[5] - region[4])(*region, parity, *given)
+
+    def _loop(self, name: str, width: int) -> Any:
+        """Return the loop of a function over rows of some cells."""
+        loop = getattr(self.loops, f"run_{name}")
+        if self.faster is None or width < self.faster.LEAST:
+            return loop
+        return getattr(self.faster, f"run_{name}", loop)
 
     def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
         convert: dict[str, Callable[[Any], Any]]

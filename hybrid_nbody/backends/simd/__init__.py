@@ -24,6 +24,7 @@ from hybrid_nbody.backends.simd.hints import (
 from hybrid_nbody.backends.simd.memory import (
     address_at,
     address_of,
+    gather,
     load,
     load_partial,
     load_scalar,
@@ -70,6 +71,7 @@ __all__ = [
     "fabs",
     "first_lane",
     "floor",
+    "gather",
     "insert",
     "interleave_high",
     "interleave_low",

@@ -8,13 +8,18 @@ from llvmlite import ir
 from numba import types
 
 from hybrid_nbody.backends.llvm import (
+    INT32,
+    broadcast_value,
     data_address,
     declare,
     element_address,
     first_lanes,
     intrinsic,
+    lane_numbers,
 )
 from hybrid_nbody.backends.simd.vector import LANES, Vector, type_suffix
+
+WORD = ir.IntType(64)
 
 
 def alignment(dtype):
@@ -121,3 +126,53 @@ def store_partial(typing_context, array, index, vector, count):
         return context.get_dummy_value()
 
     return types.void(array, types.intp, vector, types.intp), generate
+
+
+@intrinsic
+def gather(typing_context, array, index, steps, strides):
+    """Return the vector of ``array[index + lane + sum of steps * strides]``.
+
+    Parameters
+    ----------
+    array : flat array, or its address
+    index : int
+        Of the first lane without steps.
+    steps : tuple of vector
+        Whole numbers.
+    strides : tuple of int
+        One for each of them.
+    """
+    vector = Vector(array.dtype)
+
+    def generate(context, builder, signature, values):
+        data = data_address(context, builder, array, values[0])
+        indices = _indices(builder, *values[1:], len(steps))
+        pointers = _pointers(builder, data, indices, alignment(array.dtype))
+        llvm_type = context.get_value_type(vector)
+        mask = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES)
+        name = f"llvm.masked.gather.{type_suffix(vector)}.v{LANES}p0"
+        kinds = (pointers.type, INT32, mask.type, llvm_type)
+        function = declare(builder, name, llvm_type, *kinds)
+        zeros = ir.Constant(llvm_type, None)
+        return builder.call(function, [pointers, INT32(alignment(array.dtype)), mask, zeros])
+
+    return vector(array, types.intp, steps, strides), generate
+
+
+def _indices(builder, index, steps, strides, number):
+    """Return the indices of `gather` as a vector of words."""
+    words = ir.VectorType(WORD, LANES)
+    lanes = builder.sext(lane_numbers(LANES), words)
+    total = builder.add(broadcast_value(builder, index, LANES), lanes)
+    for place in range(number):
+        along = builder.fptosi(builder.extract_value(steps, place), words)
+        stride = broadcast_value(builder, builder.extract_value(strides, place), LANES)
+        total = builder.add(total, builder.mul(along, stride))
+    return total
+
+
+def _pointers(builder, data, indices, size):
+    """Return where the numbers with those indices lie, each of a size in bytes."""
+    start = broadcast_value(builder, builder.ptrtoint(data, WORD), LANES)
+    offsets = builder.mul(indices, broadcast_value(builder, WORD(size), LANES))
+    return builder.inttoptr(builder.add(start, offsets), ir.VectorType(data.type, LANES))

@@ -98,6 +98,7 @@ def _define(
 _define(operator.add, FLOAT_VECTORS, lambda builder, a, b: builder.fadd(a, b))
 _define(operator.sub, FLOAT_VECTORS, lambda builder, a, b: builder.fsub(a, b))
 _define(operator.mul, FLOAT_VECTORS, lambda builder, a, b: builder.fmul(a, b))
+_define(operator.truediv, FLOAT_VECTORS, lambda builder, a, b: builder.fdiv(a, b))
 _define(operator.eq, FLOAT_VECTORS, lambda builder, a, b: builder.fcmp_ordered("==", a, b), MASK)
 _define(operator.gt, FLOAT_VECTORS, lambda builder, a, b: builder.fcmp_ordered(">", a, b), MASK)
 _define(operator.lt, FLOAT_VECTORS, lambda builder, a, b: builder.fcmp_ordered("<", a, b), MASK)

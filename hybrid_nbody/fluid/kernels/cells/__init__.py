@@ -39,3 +39,6 @@ MODULES: tuple[ModuleType, ...] = (
     sums,
 )
 """All functions, callees before callers."""
+
+LOOPS = {"cpu": "hybrid_nbody.fluid.kernels.cpu.paths"}
+"""Modules of loops that are faster than those of some functions."""
