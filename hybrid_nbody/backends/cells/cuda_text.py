@@ -4,8 +4,8 @@ import ast
 
 from hybrid_nbody.backends.cells.translation import DIMENSIONS, CellFunction
 
-SUM_THREADS = 256
-"""Threads of the block that sums a plane."""
+SUM_THREADS = 512
+"""Threads of the block that sums a plane: each warp takes rows of it."""
 
 HEADER = """
 #define at(index) (index)
@@ -43,11 +43,11 @@ extern "C" __global__ void run_{name}({box}, {arguments})
 extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
 {{
     __shared__ double parts[{threads}];
-    const int k = k0 + blockIdx.x, width = i1 - i0, cells = width * (j1 - j0);
+    const int k = k0 + blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     double own = 0.0;
-    for (int c = threadIdx.x; c < cells; c += {threads}) {{
-        const int j = j0 + c / width, i = i0 + c % width;
-        own += {name}({call});
+    for (int j = j0 + warp; j < j1; j += {threads} / 32) {{
+        #pragma unroll 4
+        for (int i = i0 + lane; i < i1; i += 32) own += {name}({call});
     }}
     parts[threadIdx.x] = own;
     for (int half = {threads} / 2; half; half /= 2) {{
@@ -61,12 +61,14 @@ extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
 extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
 {{
     __shared__ double parts[{threads}];
-    const int k = k0 + blockIdx.x, width = i1 - i0, cells = width * (j1 - j0);
+    const int k = k0 + blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     double own = 0.0;
-    for (int c = threadIdx.x; c < cells; c += {threads}) {{
-        const int j = j0 + c / width, i = i0 + c % width;
-        const double value = {name}({call});
-        own = value <= own ? own : value;
+    for (int j = j0 + warp; j < j1; j += {threads} / 32) {{
+        #pragma unroll 4
+        for (int i = i0 + lane; i < i1; i += 32) {{
+            const double value = {name}({call});
+            own = value <= own ? own : value;
+        }}
     }}
     parts[threadIdx.x] = own;
     for (int half = {threads} / 2; half; half /= 2) {{
