@@ -33,7 +33,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
 from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
-from hybrid_nbody.nbody.step_timer import NullTimer
+from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer
 from hybrid_nbody.progress import duration
 
 SIZES = {"cpu": (4096, 16384, 65536), "gpu": (32768, 131072, 1048576, 4194304)}
@@ -55,15 +55,6 @@ WATCHED = 3
 
 DIRECT = "direct"
 REST = "rest"
-ON_DEVICE = {
-    "box": "sort",
-    "curve": "sort",
-    "count_cells": "tree",
-    "make_cells": "tree",
-    "find_sources": "lists",
-    "add_far_field": "far",
-    "sums": "near",
-}
 ON_HOST = {
     "curve": "sort",
     "eighths": "tree",
@@ -255,7 +246,25 @@ def expected_seconds(head: Row, rows: Sequence[Row], precision: str) -> float:
 
 def phases_of(backend: Backend, force: TreeForce) -> Row:
     """Return what each phase of a force takes, the mean of some; the rest is beside the tree."""
-    phases = ON_HOST if backend.shares_host_memory else ON_DEVICE
+    watched = _phases_on_host if backend.shares_host_memory else _phases_on_device
+    seconds = watched(backend, force)
+    return {f"{phase}_s": taken / WATCHED for phase, taken in seconds.items()}
+
+
+def _phases_on_device(backend: Backend, force: TreeForce) -> dict[str, float]:
+    """Return the seconds of each phase of some forces, which the tree records."""
+    tree: Any = force.tree.tree
+    timer = StepTimer(backend)
+    tree.watch(timer)
+    for _ in range(WATCHED):
+        force.accelerations(NullTimer())
+    timer.record(REST)
+    tree.watch(None)
+    return {phase: timer.seconds(phase) for phase in dict.fromkeys(timer.parts)}
+
+
+def _phases_on_host(backend: Backend, force: TreeForce) -> dict[str, float]:
+    """Return the seconds of each phase of some forces: of methods of the tree."""
     spans: list[tuple[str, Any, Any]] = []
 
     def watched(phase: str, method: Callable) -> Callable:
@@ -268,17 +277,17 @@ def phases_of(backend: Backend, force: TreeForce) -> Row:
         return call
 
     tree = force.tree.tree
-    for name, phase in phases.items():
+    for name, phase in ON_HOST.items():
         setattr(tree, name, watched(phase, getattr(tree, name)))
     start = backend.mark()
     for _ in range(WATCHED):
         force.accelerations(NullTimer())
     total = backend.elapsed(start, backend.mark())
-    seconds = dict.fromkeys((*phases.values(), REST), 0.0)
+    seconds = dict.fromkeys((*ON_HOST.values(), REST), 0.0)
     for phase, begin, end in spans:
         seconds[phase] += backend.elapsed(begin, end)
     seconds[REST] = max(0.0, total - sum(seconds.values()))
-    return {f"{phase}_s": taken / WATCHED for phase, taken in seconds.items()}
+    return seconds
 
 
 def bytes_of(thing: Any, seen: set[int]) -> int:

@@ -206,7 +206,7 @@ def ceiling(peak: machine.Peak, precision: str, kernel: str) -> tuple[float, str
 
 def pairs_of(tree: Any) -> float:
     """Return the pairs of bodies in nearby leaves of a tree, each body with itself included."""
-    work = tree.backend.zeros(tree.numbering.share.number, "f8")
+    work = tree.backend.zeros(tree.memory.bodies, "f8")
     tree.launches.on_own_cells("sharing", "count_work", np.float64(0), work)
     return float((work - 1).sum())
 
@@ -215,7 +215,7 @@ def translations_of(tree: Any) -> int:
     """Return the distant sources of all cells of a tree."""
     arrays = tree.memory.arrays
     pool = arrays["pool"]
-    segments = arrays["distant"][: tree.numbering.total]
+    segments = arrays["distant"][: tree.whole.cells]
     number = 0
     while len(segments := segments[segments >= 0]):  # the next segment, and the length of this one
         number += int(pool[segments + 1].sum())

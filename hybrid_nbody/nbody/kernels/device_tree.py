@@ -10,6 +10,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.parts import Parts
 from hybrid_nbody.nbody.kernels.share import Share
+from hybrid_nbody.nbody.step_timer import Timer
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,26 @@ class Wanted:
 class DeviceTree(Protocol):
     """Sums over all bodies by a tree of cells, on the device of each rank, in units of the kernels.
 
-    A rank sums the forces on the bodies of its share. The methods from `count_cells` on are called
-    in the order of their definition for each force, those between `make_cells` and `find_sources`
-    and between it and `add_far_field` only where there are other ranks; none talks to these.
+    A rank that is alone asks for `sums_alone`. Others sum the forces on the bodies of their shares:
+    the methods from `count_cells` on are called in the order of their definition for each force;
+    none talks to other ranks.
     """
 
     levels: int
     """Levels of cells, that of the root included."""
+
+    def sums_alone(self, bodies: Array, potentials: bool) -> Array:
+        """Return the sums over bodies that are all of this rank, until the next call.
+
+        `bodies` are those of `count_cells`, the sums those of `sums`; they are NaN if one of the
+        coordinates is not finite.
+        """
+
+    def watch(self, timer: Timer | None) -> None:
+        """Let a timer record the phases of `sums_alone` from here on; None ends that.
+
+        They are ``sort``, ``tree``, ``lists``, ``far``, ``near`` and ``rest``, what comes before.
+        """
 
     def box(self, bodies: Array) -> NDArray[np.float64]:
         """Return the lowest and highest coordinates of one or more bodies, (2, 3), on the host.

@@ -17,7 +17,6 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels import reference
 from hybrid_nbody.nbody.kernels.contract import TreeSums
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
 
 
 def arguments(folder, *words):
@@ -75,31 +74,27 @@ def test_a_tree_has_a_rate_and_its_phases(content):
     assert row["bytes_per_body"] > 5 * 8
 
 
-@pytest.mark.parametrize(
-    ("phases", "contract"), [(fmm.ON_HOST, TreeSums), (fmm.ON_DEVICE, DeviceTree)]
-)
-def test_phases_are_methods_of_trees(phases, contract):
-    assert all(callable(getattr(contract, name)) for name in phases)
-    assert set(phases.values()) < set(fmm.PHASES)
+def test_phases_on_a_host_are_methods_of_trees():
+    assert all(callable(getattr(TreeSums, name)) for name in fmm.ON_HOST)
+    assert set(fmm.ON_HOST.values()) < set(fmm.PHASES)
 
 
 def test_phases_of_a_tree_on_a_device():
-    """Marks count calls: each takes a second between its two, and one passes before the next."""
+    """Marks count calls: each phase of a force takes a second, and the rest one before it."""
     clock = iter(range(1000))
     backend = SimpleNamespace(
         shares_host_memory=False,
         mark=lambda: next(clock),
         elapsed=lambda start, end: end - start,
     )
-    tree = SimpleNamespace(**dict.fromkeys(fmm.ON_DEVICE, lambda *arguments: None))
-    force = SimpleNamespace(tree=SimpleNamespace(tree=tree))
-    force.accelerations = lambda timer: [getattr(tree, name)() for name in fmm.ON_DEVICE]
+    watching = []
+    phases = ("rest", "sort", "tree", "lists", "far", "near")
+    force = SimpleNamespace(tree=SimpleNamespace(tree=SimpleNamespace(watch=watching.append)))
+    force.accelerations = lambda timer: [watching[-1].record(phase) for phase in phases]
     found = fmm.phases_of(backend, force)
-    calls = len(fmm.ON_DEVICE)
-    rest = (2 * calls * fmm.WATCHED + 1 - calls * fmm.WATCHED) / fmm.WATCHED
-    assert found == pytest.approx(
-        {"sort_s": 2, "tree_s": 2, "lists_s": 1, "far_s": 1, "near_s": 1, "rest_s": rest}
-    )
+    expected = {f"{phase}_s": 1 for phase in phases} | {"rest_s": 1 + 1 / fmm.WATCHED}
+    assert found == pytest.approx(expected)
+    assert watching[-1] is None
 
 
 def test_bytes_of_a_force_count_each_array_once():

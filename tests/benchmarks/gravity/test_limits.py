@@ -49,8 +49,10 @@ def paper_tree(backend, problem, precision, accuracy):
     tree = SimpleNamespace(
         backend=backend,
         launches=SimpleNamespace(on_blocks=launch, on_own_cells=launch),
-        numbering=SimpleNamespace(total=3, share=SimpleNamespace(number=number)),
-        memory=SimpleNamespace(arrays={"pool": pool, "distant": np.array([0, -1, 8, 0])}),
+        whole=SimpleNamespace(cells=3),
+        memory=SimpleNamespace(
+            bodies=number, arrays={"pool": pool, "distant": np.array([0, -1, 8, 0])}
+        ),
     )
     return SimpleNamespace(
         tree=SimpleNamespace(tree=tree), expansion=SimpleNamespace(order=round(-np.log10(accuracy)))

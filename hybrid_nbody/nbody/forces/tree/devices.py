@@ -13,7 +13,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
 from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
-from hybrid_nbody.nbody.kernels.share import share_of, whole_share
+from hybrid_nbody.nbody.kernels.share import share_of
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
 from hybrid_nbody.parallel.transport.base import Messages
@@ -36,16 +36,17 @@ class TreeOnDevices:
         self.backend = travels.backend
         self.communicator = travels.communicator
         self.exchange = travels.exchange
-        self.whole = whole_share(travels.exchange.partition.total, tree.levels)
 
     def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
         """Return the sums at this rank's bodies; see `DistributedTree.sums`."""
+        if self.communicator.size == 1:
+            sums = self.tree.sums_alone(bodies, potentials)
+            timer.record("force")
+            return sums
         lowest, highest = self._box(bodies)
         if not np.isfinite(highest - lowest).all():  # the guard names the body
             return self.backend.xp.full((len(bodies), 1 if potentials else 3), np.nan)
         cube = cube_around(lowest, highest)
-        if self.communicator.size == 1:
-            return self._sums_alone(bodies, cube, potentials, timer)
         travel = self.travels.sent(bodies, cube)
         timer.record("exchange")
         self._find_far_field(travel, cube, potentials, timer)
@@ -71,20 +72,6 @@ class TreeOnDevices:
         bodies_of_others.finish()
         timer.record("exchange")
 
-    def _sums_alone(self, bodies: Array, cube: Cube, potentials: bool, timer: Timer) -> Array:
-        """Return the sums where there is no other rank."""
-        tree = self.tree
-        curve = tree.curve(bodies, cube, words=1)
-        tree.make_cells(tree.count_cells(bodies, curve, cube, self.whole)[None])
-        while True:
-            tree.find_sources()
-            tree.add_far_field(potentials)
-            sums = tree.sums(potentials)
-            if tree.found_all():
-                break
-        timer.record("force")
-        return sums
-
     def _find_sources(self) -> None:
         """Find the sources of this rank's cells."""
         self.tree.find_sources()
@@ -96,8 +83,6 @@ class TreeOnDevices:
         box = np.array([[np.inf] * 3, [-np.inf] * 3])
         if len(bodies):
             box = self.tree.box(bodies)
-        if self.communicator.size == 1:
-            return box
         signed = np.stack([box[0], -box[1]])
         broken = np.isnan(signed)  # how MPI compares NaN is not defined
         least = self.communicator.minimum(np.where(broken, -np.inf, signed))

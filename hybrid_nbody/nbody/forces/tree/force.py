@@ -50,6 +50,8 @@ class TreeForce(Force):
         The arrays of this rank.
     rows : (n, 5) array of float64
         Its bodies as a tree takes them: positions, masses and lengths of the last accelerations.
+    squares : (3, n) array of float64
+        Memory for these.
     """
 
     def __init__(self, setup: ForceSetup) -> None:
@@ -64,6 +66,8 @@ class TreeForce(Force):
         self.tree = _make_tree(setup, self.expansion)
         self.rows = setup.backend.zeros((len(setup.own_mass), 5), "f8")
         self.rows[:, 3] = self.state.mass / self.pair_force.units.mass
+        self.squares = setup.backend.zeros((3, len(setup.own_mass)), "f8")
+        self._fill_rows = setup.backend.recorded(self._note_state)
 
     @property
     def remark(self) -> str:
@@ -106,12 +110,22 @@ class TreeForce(Force):
 
     def _bodies(self) -> Array:
         """Return this rank's bodies, and the lengths of their last accelerations, (n, 5)."""
+        self._fill_rows()
+        return self.rows
+
+    def _note_state(self) -> None:
+        """Fill `rows` from the state, without memory of its own: this is recorded.
+
+        CuPy would copy an operand that lies between the numbers of the result.
+        """
         xp = self.backend.xp
         xp.divide(self.state.own_position, self.pair_force.units.length, out=self.rows[:, :3])
-        squares = self.state.acceleration * self.state.acceleration
-        lengths = xp.sqrt(squares[:, 0] + (squares[:, 1] + squares[:, 2]))
-        xp.divide(lengths, self._unit, out=self.rows[:, 4])
-        return self.rows
+        xp.multiply(self.state.acceleration, self.state.acceleration, out=self.squares.T)
+        length, two, three = self.squares
+        xp.add(two, three, out=two)
+        xp.add(length, two, out=length)
+        xp.sqrt(length, out=length)
+        xp.divide(length, self._unit, out=self.rows[:, 4])
 
     def work(self, jerks: bool) -> Work:
         """Return the bodies; their pairs and expansions are not counted as operations."""

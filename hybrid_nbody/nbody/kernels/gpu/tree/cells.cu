@@ -8,6 +8,9 @@
 #include "tree.cuh"
 
 #define THREADS 256
+#define SCANNERS 1024  // threads that add up what blocks have counted
+#define LEAST_EXTENT 0x1p-958  // as in cube.py
+#define NAN __int_as_float(0x7fc00000)
 
 // Each block: the lowest and highest coordinates of some of the bodies.
 extern "C" __global__ void find_box(int number, int columns, const double *rows, double *box) {
@@ -42,33 +45,83 @@ __device__ inline unsigned long long interleaved(unsigned long long cell) {
     return (cell | cell << 2) & 0x1249249249249249ull;
 }
 
-// `scale` is the number of the smallest cells along an edge, over its length.
-extern "C" __global__ void find_keys(int number, int columns, const double *rows, double x,
-                                     double y, double z, double scale, unsigned long long *keys) {
+// The smallest power of two that is not smaller than x > 0.
+__device__ inline double power_from(double x) {
+    int exponent;
+    double part = frexp(x, &exponent);
+    return ldexp(1.0, part == 0.5 ? exponent - 1 : exponent);
+}
+
+// The distance from |x| to the next larger number.
+__device__ inline double spacing(double x) { return ldexp(1.0, max(ilogb(x), -1022) - 52); }
+
+// Set the root: see `cube.cube_around`. Return whether it holds all bodies.
+__device__ inline bool set_root(Tree *tree, const double *low, const double *high) {
+    double extent = 0, largest = 0;
+    for (int axis = 0; axis < 3; ++axis) {
+        if (!isfinite(high[axis] - low[axis])) return false;
+        extent = fmax(extent, high[axis] - low[axis]);
+        largest = fmax(largest, fmax(fabs(low[axis]), fabs(high[axis])));
+    }
+    double edge = power_from(fmax(fmax(extent, 4 * spacing(largest)), LEAST_EXTENT));
+    for (; isfinite(edge); edge *= 2) {
+        bool holds = true;
+        for (int axis = 0; axis < 3; ++axis) {
+            tree->corner[axis] = floor(low[axis] / (edge / 2)) * (edge / 2);
+            holds &= high[axis] < tree->corner[axis] + edge;
+        }
+        if (!holds) continue;
+        tree->edge = edge;
+        return true;
+    }
+    return false;
+}
+
+// Set the root around boxes of some bodies each; a warp takes a coordinate.
+extern "C" __global__ void find_root(Tree *tree, int boxes, const double *box) {
+    __shared__ double corners[6];
+    int k = warp_of_block();
+    double value = box[k];
+    auto outer = [k](double a, double b) { return (k < 3 ? a <= b : a >= b) || a != a ? a : b; };
+    for (int i = lane(); i < boxes; i += LANES) value = outer(value, box[6 * i + k]);
+    value = over_warp(value, outer);
+    if (lane() == 0) corners[k] = value;
+    __syncthreads();
+    if (threadIdx.x == 0) tree->report[FINITE] = set_root(tree, corners, corners + 3);
+}
+
+extern "C" __global__ void find_keys(const Tree *tree, int number, int columns, const double *rows,
+                                     unsigned long long *keys) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= number) return;
     const double *row = rows + (size_t)columns * i;
-    unsigned long long a = (row[0] - x) * scale, b = (row[1] - y) * scale, c = (row[2] - z) * scale;
+    double scale = (1 << LEVELS) / tree->edge;  // smallest cells of a length
+    unsigned long long a = (row[0] - tree->corner[0]) * scale, b = (row[1] - tree->corner[1]) * scale;
+    unsigned long long c = (row[2] - tree->corner[2]) * scale;
     keys[i] = interleaved(a) | interleaved(b) << 1 | interleaved(c) << 2;
 }
 
 // The first column of `rows` is x; the fifth, if there is one, the last acceleration.
 extern "C" __global__ void sort_bodies(const Tree *tree, int columns, const double *rows,
-                                       const long long *order) {
+                                       const int *order) {
     const Tree t = *tree;
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= t.bodies) return;
-    const double *row = rows + columns * order[i];
+    const double *row = rows + (size_t)columns * order[i];
     t.at[i] = {row[0], row[1], row[2], row[3]};
     t.acceleration[i] = columns > 4 ? row[4] : 1;
 }
 
-extern "C" __global__ void unsort(int number, int columns, const double *sums,
-                                  const long long *order, double *result) {
+// Where coordinates are not finite, nor is the result.
+extern "C" __global__ void unsort(const Tree *tree, int number, int columns, const double *sums,
+                                  const int *order, double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= number) return;
-    for (int c = 0; c < columns; ++c)
-        result[columns * order[i] + c] = sums[columns * (size_t)i + c] + 0.0;  // never -0.0
+    bool finite = tree->report[FINITE];
+    for (int c = 0; c < columns; ++c) {
+        double sum = sums[columns * (size_t)i + c] + 0.0;  // never -0.0
+        result[columns * (size_t)order[i] + c] = finite ? sum : NAN;
+    }
 }
 
 // The number of digits that two keys begin with.
@@ -99,28 +152,31 @@ __device__ inline int leaf_level(const unsigned long long *keys, const unsigned 
     return level;
 }
 
-// starts[i]: the number of cells that start at body i; leaf[i]: the level of its leaf.
+// leaf[i]: the level of body i's leaf; above[i]: that of the last cell that holds the body before it,
+// too. The cells between start at body i; counts[level][block]: how many of a level start at those of
+// a block.
 //
 // Whatever cell is not crowded has at most CAPACITY bodies, which a window of CAPACITY bodies to each
-// side holds. `reach` is that of `wanted_level`; 0: any width will do. Cells that other ranks share
-// are crowded: part[i] is the level of the part that holds body i, and `shared` that of `Tree`.
-extern "C" __global__ void find_levels(int number, const unsigned long long *keys,
-                                       const double *rows, int columns, const long long *order,
-                                       double reach, const unsigned char *part, int shared,
-                                       int *starts, unsigned char *leaf, int *histogram) {
+// side holds. Cells that other ranks share are crowded: part[i] is the level of the part that holds
+// body i.
+extern "C" __global__ void find_levels(const Tree *tree, int number, const unsigned long long *keys,
+                                       const double *rows, int columns, const int *order,
+                                       const unsigned char *part, int shared, signed char *above,
+                                       unsigned char *leaf, int *counts) {
     __shared__ unsigned long long some[THREADS + 2 * CAPACITY];
     __shared__ unsigned char wanted[THREADS + 2 * CAPACITY];
     __shared__ signed char crowded[THREADS + CAPACITY];
-    __shared__ int counts[LEVELS + 1];
+    __shared__ int of_block[LEVELS + 1];
     int origin = blockIdx.x * THREADS - CAPACITY, i = blockIdx.x * THREADS + threadIdx.x;
+    double reach = tree->width > 0 ? tree->edge / tree->width : 0;
     for (int k = threadIdx.x; k < THREADS + 2 * CAPACITY; k += THREADS) {
         int body = min(max(origin + k, 0), number - 1);
         some[k] = keys[body];
         wanted[k] = 0;
         if (reach > 0 && body == origin + k)
-            wanted[k] = wanted_level(rows[columns * order[body] + 4], reach);
+            wanted[k] = wanted_level(rows[(size_t)columns * order[body] + 4], reach);
     }
-    if (threadIdx.x <= LEVELS) counts[threadIdx.x] = 0;
+    if (threadIdx.x <= LEVELS) of_block[threadIdx.x] = 0;
     __syncthreads();
     for (int k = threadIdx.x; k < THREADS + CAPACITY; k += THREADS) {
         bool inside = origin + k >= 0 && origin + k + CAPACITY < number;
@@ -131,26 +187,61 @@ extern "C" __global__ void find_levels(int number, const unsigned long long *key
         int deepest = -1;
         for (int k = 0; k <= CAPACITY; ++k) deepest = max(deepest, (int)crowded[threadIdx.x + k]);
         int here = threadIdx.x + CAPACITY, level = min(LEVELS, max(deepest + 1, (int)part[i]));
-        int above = i ? shared_digits(some[here - 1], some[here]) : shared;
+        int last = i ? shared_digits(some[here - 1], some[here]) : shared;
         int lowest = max(here - CAPACITY, -origin);
         int highest = min(here + CAPACITY, number - 1 - origin);
         level = leaf_level(some, wanted, here, lowest, highest, level);
-        starts[i] = max(0, level - above);
+        above[i] = last;
         leaf[i] = level;
-        for (int l = above + 1; l <= level; ++l) atomicAdd(counts + l, 1);
+        for (int l = last + 1; l <= level; ++l) atomicAdd(of_block + l, 1);
     }
     __syncthreads();
-    if (threadIdx.x <= LEVELS && counts[threadIdx.x])
-        atomicAdd(histogram + threadIdx.x, counts[threadIdx.x]);
+    if (threadIdx.x <= LEVELS) counts[threadIdx.x * gridDim.x + blockIdx.x] = of_block[threadIdx.x];
 }
 
-// The first body from `from` on that does not share `level` digits with `key`, or the first that
-// does.
-__device__ inline int bound(const unsigned long long *keys, int from, int to,
-                            unsigned long long key, bool beyond) {
+// Replace the counts of a level by how many cells start at the bodies of the blocks before; a block
+// takes a level.
+extern "C" __global__ void scan_levels(Tree *tree, int blocks, int *counts) {
+    __shared__ int sums[SCANNERS];
+    int *of_level = counts + (size_t)blockIdx.x * blocks, before = 0;
+    for (int start = 0; start < blocks; start += SCANNERS) {
+        int k = start + threadIdx.x, own = k < blocks ? of_level[k] : 0;
+        sums[threadIdx.x] = own;
+        for (int distance = 1; distance < SCANNERS; distance *= 2) {
+            __syncthreads();
+            int other = threadIdx.x >= distance ? sums[threadIdx.x - distance] : 0;
+            __syncthreads();
+            sums[threadIdx.x] += other;
+        }
+        __syncthreads();
+        if (k < blocks) of_level[k] = before + sums[threadIdx.x] - own;
+        before += sums[SCANNERS - 1];
+        __syncthreads();
+    }
+    if (threadIdx.x == 0) tree->report[COUNTS + blockIdx.x] = before;
+}
+
+// Number the cells of a rank that has all bodies; none if there is no memory for them, or bodies are
+// nowhere. A thread does so.
+extern "C" __global__ void number_cells(Tree *tree) {
+    const long long *counts = tree->report + COUNTS;
+    bool fits = tree->report[FINITE];
+    for (int level = 0; level <= LEVELS; ++level) fits &= counts[level] <= tree->most[level];
+    int cells = 0;
+    for (int level = 0; level <= LEVELS; ++level) {
+        tree->own_first[level] = tree->own_before[level] = tree->base[level] = cells;
+        if (fits) cells += counts[level];
+    }
+    tree->own_before[LEVELS + 1] = tree->cells = tree->own = cells;
+    *tree->used = 0;
+}
+
+// The first body from `from` to `to` whose key is larger.
+__device__ inline int first_behind(const unsigned long long *keys, int from, int to,
+                                   unsigned long long key) {
     while (from < to) {
         int middle = from + (to - from) / 2;
-        if (beyond ? keys[middle] <= key : keys[middle] < key)
+        if (keys[middle] <= key)
             from = middle + 1;
         else
             to = middle;
@@ -162,46 +253,48 @@ __device__ inline unsigned long long below(int level) {
     return (1ull << 3 * (LEVELS - level)) - 1;  // the digits below a level
 }
 
-// offset[i]: the number of cells that start at the bodies before i. Fill levels in that order.
-extern "C" __global__ void list_levels(int bodies, const int *offset, const unsigned char *leaf,
-                                       unsigned char *levels) {
-    int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= bodies) return;
-    for (int k = offset[i]; k < offset[i + 1]; ++k) levels[k] = leaf[i] - (offset[i + 1] - 1 - k);
+// Which threads of each warp of a block have a cell of each level that starts at their body.
+typedef unsigned Starts[LEVELS + 1][THREADS / LANES];
+
+// The number of cells of a level that start at the bodies of a block before this thread's.
+__device__ inline int started_before(const Starts &starts, int level) {
+    int warp = warp_of_block(), number = __popc(starts[level][warp] & ((1u << lane()) - 1));
+    for (int k = 0; k < warp; ++k) number += __popc(starts[level][k]);
+    return number;
 }
 
-// `order` sorts the cells that start here by levels; number[k] becomes that of cell k.
-extern "C" __global__ void number_cells(const Tree *tree, int cells, const unsigned char *levels,
-                                        const long long *order, int *number) {
-    int k = blockIdx.x * THREADS + threadIdx.x;
-    if (k < cells) number[order[k]] = k + tree->shift[levels[order[k]]];
-}
-
-extern "C" __global__ void make_cells(const Tree *tree, const int *offset, const unsigned char *leaf,
-                                      const int *number) {
+// Make the cells that start at a body. Those of a level are numbered along the curve: the parent of the
+// highest one is the last cell that started before.
+extern "C" __global__ void make_cells(const Tree *tree, const signed char *above,
+                                      const unsigned char *leaf, const int *counts) {
     const Tree t = *tree;
+    __shared__ Starts starts;
     int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= t.bodies) return;
+    bool valid = i < t.bodies;
+    int last = valid ? above[i] : LEVELS, deepest = valid ? leaf[i] : 0;
+    for (int l = 0; l <= LEVELS; ++l) {
+        unsigned mask = __ballot_sync(ALL_LANES, last < l && l <= deepest);
+        if (lane() == 0) starts[l][warp_of_block()] = mask;
+    }
+    __syncthreads();
+    if (!valid || t.own == 0 || last >= deepest) return;
     unsigned long long key = t.keys[i];
-    int behind = t.bodies, highest = leaf[i] - (offset[i + 1] - offset[i]) + 1;
-    for (int l = highest; l <= leaf[i]; ++l) {
-        int k = offset[i + 1] - 1 - (leaf[i] - l), cell = number[k];
-        behind = bound(t.keys, i, behind, key | below(l), true);
+    int behind = t.bodies, parent = -1;
+    for (int l = max(last, 0); l <= deepest; ++l) {
+        int before = counts[(size_t)l * gridDim.x + blockIdx.x] + started_before(starts, l);
+        int cell = tree->base[l] + before;
+        if (l == last) {
+            parent = cell - 1;
+            continue;
+        }
+        behind = first_behind(t.keys, i, behind, key | below(l));
         t.first[cell] = t.origin + i;
         t.last[cell] = behind == t.bodies ? tree->ends[l] : t.origin + behind;
         t.place[cell] = i;
         t.level[cell] = l;
         t.child[cell] = t.end[cell] = 0;
-        if (l > highest) {
-            t.parent[cell] = number[k - 1];
-        } else if (l > 0) {
-            int start = bound(t.keys, 0, i, key & ~below(l - 1), false);
-            bool started_before = start == 0 && l - 1 <= t.shared;
-            t.parent[cell] = started_before ? tree->own_first[l - 1]
-                                            : number[offset[start + 1] - 1 - (leaf[start] - (l - 1))];
-        } else {
-            t.parent[cell] = -1;
-        }
+        t.parent[cell] = parent;
+        parent = cell;
     }
 }
 
@@ -219,9 +312,9 @@ extern "C" __global__ void link_cells(const Tree *tree) {
     if (cell < t.cells) link(t, cell);
 }
 
-// The same for cells of a level from `from` on, those that are this rank's alone.
-extern "C" __global__ void link_whole_cells(const Tree *tree, int from, int number) {
+// The same for this rank's cells of a level that are its alone.
+extern "C" __global__ void link_whole_cells(const Tree *tree, int level) {
     const Tree t = *tree;
-    int k = blockIdx.x * THREADS + threadIdx.x;
-    if (k < number && is_whole(t, from + k)) link(t, from + k);
+    int k = blockIdx.x * THREADS + threadIdx.x, cell = tree->own_first[level] + k;
+    if (k < own_count(tree, level) && is_whole(t, cell)) link(t, cell);
 }

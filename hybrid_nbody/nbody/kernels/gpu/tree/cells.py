@@ -7,33 +7,14 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import MANY, Expansion, limits_of, width_of_cells
+from hybrid_nbody.nbody.kernels.gpu.tree.curve import Curve
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import THREADS, Launches
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import LEVELS
-from hybrid_nbody.nbody.kernels.share import Numbering, Share
+from hybrid_nbody.nbody.kernels.share import Share
 
-BOXES = 512
-"""Most blocks that find the box of some bodies each."""
-
-WORDS_OF_A_CELL = 250
-"""Length of the lists of a cell, about; their memory grows where it is too small."""
-
-MOST_WORDS = 2**31 - 1
-
-
-class Curve(NamedTuple):
-    """N bodies along the curve.
-
-    Attributes
-    ----------
-    keys : (N,) array of uint64
-    order : (N,) array of int64
-        Their numbers.
-    """
-
-    keys: Array
-    order: Array
+SCANNERS = 1024
+"""Threads that add up what blocks have counted."""
 
 
 class Starts(NamedTuple):
@@ -41,14 +22,17 @@ class Starts(NamedTuple):
 
     Attributes
     ----------
-    offset : (N + 1,) array of int32
-        How many start at the bodies before each one.
+    above : (N,) array of int8
+        The level of the last cell that holds a body and the one before it.
     leaf : (N,) array of uint8
         The level of each body's leaf.
+    before : (L, B) array of int32
+        How many cells of a level start at bodies before each block of `THREADS` of them.
     """
 
-    offset: Array
+    above: Array
     leaf: Array
+    before: Array
 
 
 class CellMaker:
@@ -80,27 +64,57 @@ class CellMaker:
         self.eps2 = eps2
         self.mass = mass
 
-    # ---- Along the curve -------------------------------------------------------------------------
+    def set_limits(self, number: int, known: bool) -> None:
+        """Set when expansions of all bodies are accurate enough, and how wide cells may be."""
+        limits = limits_of(self.expansion, known)
+        width = 0.0
+        if number > MANY:
+            width = width_of_cells(self.expansion, limits.error, self.mass)
+        self.memory.set_limits(self.eps2, limits, width)
 
-    def box(self, bodies: Array) -> NDArray[np.float64]:
-        """Return the lowest and highest coordinates of one or more bodies, (2, 3), on the host."""
-        number, columns = bodies.shape
-        corners = self.backend.xp.empty((min(BOXES, -(-number // THREADS)), 2, 3), "f8")
-        sizes = (np.int32(number), np.int32(columns))
-        self.launches.on_bodies("find_box", THREADS * len(corners), *sizes, bodies, corners)
-        some = self.backend.download(corners)
-        return np.stack([some[:, 0].min(axis=0), some[:, 1].max(axis=0)])
+    def starts_memory(self, number: int) -> Starts:
+        """Return memory for the cells that start at a number of bodies."""
+        xp = self.backend.xp
+        blocks = -(-number // THREADS)
+        return Starts(
+            xp.empty(number, "i1"), xp.empty(number, "u1"), xp.empty((LEVELS + 1, blocks), "i4")
+        )
 
-    def curve(self, bodies: Array, cube: Cube) -> Curve:
-        """Return the order of bodies along the curve; those with the same key stay in theirs."""
+    def levels_of_parts(self, share: Share) -> Array:
+        """Return the level of the part that each body lies in; 0 where there are no parts."""
+        if len(share.part_ends) == 0:
+            return self.backend.zeros(share.number, "u1")
+        xp = self.backend.xp
+        ends = self.backend.upload(share.part_ends)
+        levels = self.backend.upload(share.part_levels.astype(np.uint8))
+        return levels[xp.searchsorted(ends, xp.arange(share.number), side="right")]
+
+    def find_starts(
+        self, bodies: Array, curve: Curve, parts: Array, shared: int, starts: Starts
+    ) -> None:
+        """Find the cells that start at bodies, and report how many do so on each level."""
         number, columns = bodies.shape
-        keys = self.backend.xp.empty(number, "u8")
-        scale = np.float64(2.0**LEVELS / cube.edge)
-        corner = (np.float64(cube.x), np.float64(cube.y), np.float64(cube.z))
-        sizes = (np.int32(number), np.int32(columns))
-        self.launches.on_bodies("find_keys", number, *sizes, bodies, *corner, scale, keys)
-        order = self.backend.xp.argsort(keys, kind="stable")
-        return Curve(keys[order], order)
+        argument = self.memory.argument
+        rows = (curve.keys, bodies, np.int32(columns), curve.order)
+        divided = (parts, np.int32(shared))
+        arguments = (argument, np.int32(number), *rows, *divided, *starts)
+        self.launches.on_bodies("find_levels", number, *arguments)
+        blocks = np.int32(starts.before.shape[1])
+        threads = len(starts.before) * SCANNERS
+        module = self.launches.modules["cells"]
+        module.launch("scan_levels", threads, SCANNERS, argument, blocks, starts.before)
+
+    def number_cells(self) -> None:
+        """Number the cells of a rank that has all bodies."""
+        self.launches.modules["cells"].launch("number_cells", 1, 1, self.memory.argument)
+
+    def make(self, bodies: Array, curve: Curve, starts: Starts) -> None:
+        """Fill the cells that start at the bodies of this rank, and these along the curve."""
+        number, columns = bodies.shape
+        argument = self.memory.argument
+        self.launches.on_bodies("make_cells", number, argument, *starts)
+        order = (np.int32(columns), bodies, curve.order)
+        self.launches.on_bodies("sort_bodies", number, argument, *order)
 
     def eighths(
         self, curve: Curve, first: NDArray[np.int32], last: NDArray[np.int32], level: int
@@ -114,72 +128,3 @@ class CellMaker:
         self.launches.on_bodies("find_eighths", number, size, *arguments, module="sharing")
         found: NDArray[np.int32] = self.backend.download(bounds)
         return found
-
-    # ---- Cells -----------------------------------------------------------------------------------
-
-    def starts(self, bodies: Array, curve: Curve, cube: Cube, share: Share) -> tuple[Starts, Array]:
-        """Return the cells that start at the bodies of a share, and how many on each level."""
-        xp = self.backend.xp
-        number, columns = bodies.shape
-        starts = xp.empty(number, "i4")
-        leaf = xp.empty(number, "u1")
-        histogram = self.backend.zeros(LEVELS + 1, "i4")
-        rows = (bodies, np.int32(columns), curve.order)
-        reach = np.float64(self._reach(share.total, cube, known=columns > 4))
-        divided = (reach, self._levels_of_parts(share), np.int32(share.shared[share.rank]))
-        arguments = (*rows, *divided, starts, leaf, histogram)
-        self.launches.on_bodies("find_levels", number, np.int32(number), curve.keys, *arguments)
-        offset = self.backend.zeros(number + 1, "i4")
-        xp.cumsum(starts, out=offset[1:])
-        return Starts(offset, leaf), histogram
-
-    def _levels_of_parts(self, share: Share) -> Array:
-        """Return the level of the part that each body lies in; 0 where there are no parts."""
-        if len(share.part_ends) == 0:
-            return self.backend.zeros(share.number, "u1")
-        xp = self.backend.xp
-        ends = self.backend.upload(share.part_ends)
-        levels = self.backend.upload(share.part_levels.astype(np.uint8))
-        return levels[xp.searchsorted(ends, xp.arange(share.number), side="right")]
-
-    def _reach(self, number: int, cube: Cube, known: bool) -> float:
-        """Return the edge of the root over the width of cells with an acceleration of 1."""
-        error = limits_of(self.expansion, known).error
-        width = width_of_cells(self.expansion, error, self.mass)
-        return cube.edge / width if number > MANY else 0.0
-
-    def make(
-        self, bodies: Array, curve: Curve, cube: Cube, starts: Starts, numbering: Numbering
-    ) -> None:
-        """Fill the cells that start at the bodies of this rank, and these along the curve."""
-        memory = self.memory
-        number, columns = bodies.shape
-        memory.fit(numbering)
-        memory.set_numbers(cube.edge, self.eps2, *limits_of(self.expansion, known=columns > 4))
-        memory.set(keys=curve.keys)
-        memory.fit_pool(min(MOST_WORDS, WORDS_OF_A_CELL * memory.own))
-        memory.send()
-        self._disown(numbering)
-        numbers = self._numbers_of_cells(starts, number, int(numbering.made[numbering.share.rank]))
-        on_bodies = self.launches.on_bodies
-        on_bodies("make_cells", number, memory.argument, starts.offset, starts.leaf, numbers)
-        order = (np.int32(columns), bodies, curve.order)
-        on_bodies("sort_bodies", number, memory.argument, *order)
-
-    def _disown(self, numbering: Numbering) -> None:
-        """Mark the cells that start on other ranks until these have told of them."""
-        some = numbering.started_before
-        if len(some):
-            self.memory.arrays["first"][self.backend.upload(some)] = -1
-
-    def _numbers_of_cells(self, starts: Starts, number: int, cells: int) -> Array:
-        """Return the numbers of cells in the order of the bodies they start at."""
-        xp = self.backend.xp
-        levels = xp.empty(cells, "u1")
-        on_bodies = self.launches.on_bodies
-        on_bodies("list_levels", number, np.int32(number), starts.offset, starts.leaf, levels)
-        numbers = xp.empty(cells, "i4")
-        order = xp.argsort(levels, kind="stable")
-        size = np.int32(cells)
-        on_bodies("number_cells", cells, self.memory.argument, size, levels, order, numbers)
-        return numbers

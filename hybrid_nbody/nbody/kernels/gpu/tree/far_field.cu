@@ -187,13 +187,13 @@ extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(con
 
 // Add the expansions of parents to those of the cells of a level.
 extern "C" __global__ void __launch_bounds__(WARPS *LANES)
-    shift_to_children(const Tree *tree, int from, int to) {
+    shift_to_children(const Tree *tree, int level) {
     const Tree t = *tree;
     __shared__ double locals[WARPS][TERMS], shifts[WARPS][TERMS];
     __shared__ Powers all_powers[WARPS];
-    int warp = warp_of_block(), cell = from + warp_of_grid();
-    if (cell >= to) return;
-    int parent = t.parent[cell], level = t.level[cell];
+    if (warp_of_grid() >= own_count(tree, level)) return;
+    int warp = warp_of_block(), cell = tree->own_first[level] + warp_of_grid();
+    int parent = t.parent[cell];
     const double *above = t.local + (size_t)own_number(tree, parent, level - 1) * TERMS;
     double *here = t.local + (size_t)own_number(tree, cell, level) * TERMS;
     double *local = locals[warp], *shift = shifts[warp];

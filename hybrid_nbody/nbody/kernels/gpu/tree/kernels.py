@@ -7,15 +7,18 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.device_tree import Wanted
 from hybrid_nbody.nbody.kernels.expansions import Expansion
-from hybrid_nbody.nbody.kernels.gpu.tree.cells import MOST_WORDS, CellMaker, Curve, Starts
+from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, Starts
+from hybrid_nbody.nbody.kernels.gpu.tree.curve import Curve, CurveFinder, curve_memory
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import Launches
-from hybrid_nbody.nbody.kernels.gpu.tree.memory import LEVELS, row_type
+from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, USED, row_type
+from hybrid_nbody.nbody.kernels.gpu.tree.passes import Passes
+from hybrid_nbody.nbody.kernels.gpu.tree.whole import WholeTree
 from hybrid_nbody.nbody.kernels.parts import Parts
 from hybrid_nbody.nbody.kernels.share import Numbering, Share, numbering_of
+from hybrid_nbody.nbody.step_timer import Timer
 
 PAIRS_OF_A_TERM = 0.06
 """Pairs of bodies that take as long as a multiplication of two terms of expansions."""
@@ -41,23 +44,38 @@ class DeviceTree:
         self.expansion = expansion
         self.launches = Launches(backend, expansion, unsoftened=eps2 == 0)
         self.memory = self.launches.memory
+        self.curves = CurveFinder(backend, self.launches)
         self.maker = CellMaker(backend, self.launches, expansion, eps2, mass)
+        self.passes = Passes(self.launches)
+        self.whole = WholeTree(backend, self.curves, self.maker, self.passes)
         self._bodies: Array = None
         self._curve = Curve(None, None)
-        self._cube = Cube(0, 0, 0, 1)
         self._share: Share | None = None
-        self._starts = Starts(None, None)
+        self._starts = Starts(None, None, None)
         self._numbering: Numbering | None = None
+
+    def sums_alone(self, bodies: Array, potentials: bool) -> Array:
+        """Return the sums over bodies that are all of this rank."""
+        return self.whole.sums(bodies, potentials)
+
+    def watch(self, timer: Timer | None) -> None:
+        """Let a timer record the phases of `sums_alone` from here on; None ends that."""
+        self.whole.phases = timer
 
     # ---- Along the curve -------------------------------------------------------------------------
 
     def box(self, bodies: Array) -> NDArray[np.float64]:
         """Return the lowest and highest coordinates of one or more bodies, (2, 3), on the host."""
-        return self.maker.box(bodies)
+        boxes = curve_memory(self.backend, len(bodies)).boxes
+        self.curves.find_boxes(bodies, boxes)
+        some = self.backend.download(boxes)
+        return np.stack([some[:, 0].min(axis=0), some[:, 1].max(axis=0)])
 
     def curve(self, bodies: Array, cube: Cube, words: int) -> Curve:
         """Return the order of bodies along the curve; their keys have one word."""
-        return self.maker.curve(bodies, cube)
+        self.memory.set_cube(cube)
+        self.memory.send()
+        return self.curves.sort(bodies, curve_memory(self.backend, len(bodies)))
 
     def deepest_level(self, curve: Curve) -> int:
         """Return the level on which a cell may hold any number of bodies."""
@@ -81,10 +99,16 @@ class DeviceTree:
         """Return how many cells of each level start at the bodies of a share."""
         self._bodies = bodies
         self._curve = curve
-        self._cube = cube
         self._share = share
-        self._starts, histogram = self.maker.starts(bodies, curve, cube, share)
-        counts: NDArray[np.int64] = self.backend.download(histogram).astype(np.int64)
+        self._starts = self.maker.starts_memory(share.number)
+        self.memory.set_cube(cube)
+        self.maker.set_limits(share.total, known=bodies.shape[1] > 4)
+        self.memory.send()
+        parts = self.maker.levels_of_parts(share)
+        shared = int(share.shared[share.rank])
+        self.maker.find_starts(bodies, curve, parts, shared, self._starts)
+        report = self.backend.download(self.memory.arrays["report"])
+        counts: NDArray[np.int64] = report[COUNTS:USED]
         return counts
 
     def make_cells(self, counts: NDArray[np.int64]) -> None:
@@ -92,24 +116,18 @@ class DeviceTree:
         assert self._share is not None, "`count_cells` comes first"
         numbering = numbering_of(self._share, counts)
         self._numbering = numbering
-        self.maker.make(self._bodies, self._curve, self._cube, self._starts, numbering)
-        argument = self.memory.argument
-        if self._share.alone:
-            self.launches.on_bodies("link_cells", numbering.total, argument)
-        else:
-            self._link_whole_cells(numbering)
-        self.launches.on_own_cells("upward", "find_leaf_multipoles")
-        for level in reversed(range(numbering.depth)):
-            number = int(numbering.own_counts[level])
-            first = np.int32(numbering.own_first[level])
-            self.launches.on_parents("find_parent_multipoles", number, first)
-
-    def _link_whole_cells(self, numbering: Numbering) -> None:
-        """Tell the cells that are this rank's alone of their children."""
+        self.memory.fit(numbering)
+        self.memory.foresee_lists()
+        self.memory.set(keys=self._curve.keys)
+        self.memory.send()
+        started_before = numbering.started_before  # on other ranks, which will tell of them
+        if len(started_before):
+            self.memory.arrays["first"][self.backend.upload(started_before)] = -1
+        self.maker.make(self._bodies, self._curve, self._starts)
         for level in range(1, numbering.depth + 1):
             number = int(numbering.own_counts[level])
-            bounds = (np.int32(numbering.own_first[level]), np.int32(number))
-            self.launches.on_bodies("link_whole_cells", number, self.memory.argument, *bounds)
+            self.passes.link("link_whole_cells", number, np.int32(level))
+        self.passes.find_multipoles(numbering.own_counts)
 
     @property
     def numbering(self) -> Numbering:
@@ -129,7 +147,7 @@ class DeviceTree:
         """Take the cells of the other ranks; find the multipoles of those that ranks share."""
         argument = self.memory.argument
         self.launches.on_rows("unpack_cells", len(rows), argument, np.int32(len(rows)), rows)
-        self.launches.on_bodies("link_cells", self.numbering.total, argument)
+        self.passes.link("link_cells", self.numbering.total)
         for level in reversed(range(int(self.numbering.share.shared.max()) + 1)):
             cells = self.numbering.shared(level).astype(np.int32)
             on_device = self.backend.upload(cells)
@@ -140,24 +158,12 @@ class DeviceTree:
     def find_sources(self) -> None:
         """Find the sources of every cell, as far as there is memory for their lists."""
         self.memory.arrays["used"].fill(0)
-        for level in range(self.numbering.depth + 1):
-            self.launches.on_level("walk", "find_sources", self.numbering, level)
+        self.passes.find_sources(self.numbering.own_counts)
 
     def found_all(self) -> bool:
-        """Return whether there was memory for all lists; provide it if not.
-
-        Raises
-        ------
-        InputError
-            If lists are longer than numbers of four bytes can tell.
-        """
-        wanted = int(self.backend.download(self.memory.arrays["used"])[0])
-        if wanted > MOST_WORDS:
-            raise InputError("gravity.solver: fmm: too many bodies for one GPU; take fewer")
-        fits = wanted <= self.memory.words
-        if not fits:
-            self.memory.fit_pool(min(MOST_WORDS, wanted + wanted // 8))
-            self.memory.send()
+        """Return whether there was memory for all lists; provide it if not."""
+        fits = self.memory.fit_lists(int(self.backend.download(self.memory.arrays["used"])[0]))
+        self.memory.send()
         return fits
 
     def wanted(self) -> Wanted:
@@ -202,14 +208,11 @@ class DeviceTree:
 
     def add_far_field(self, potentials: bool) -> None:
         """Find the sums over distant sources."""
-        self.launches.on_own_cells("far_field", "add_far_field")
-        for level in range(1, self.numbering.depth + 1):
-            self.launches.on_level("far_field", "shift_to_children", self.numbering, level)
-        self.launches.on_own_cells("far_field", f"evaluate_{_name(potentials)}")
+        self.passes.add_far_field(self.numbering.own_counts, potentials)
 
     def sums(self, potentials: bool) -> Array:
         """Add the sums over nearby bodies; return the sums in the order that bodies came in."""
-        self.launches.on_blocks("near_field", f"add_nearby_{_name(potentials)}")
+        self.passes.add_near_field(potentials)
         return self._unsorted(self.memory.arrays["sums"], 1 if potentials else 3)
 
     def work(self) -> Array:
@@ -221,13 +224,6 @@ class DeviceTree:
 
     def _unsorted(self, rows: Array, columns: int) -> Array:
         """Return rows along the curve in the order that bodies came in."""
-        number = self.numbering.share.number
-        result = self.backend.xp.empty((number, columns), "f8")
-        sizes = (np.int32(number), np.int32(columns))
-        self.launches.on_bodies("unsort", number, *sizes, rows, self._curve.order, result)
+        result = self.backend.xp.empty((self.numbering.share.number, columns), "f8")
+        self.passes.unsort(rows, self._curve.order, result)
         return result
-
-
-def _name(potentials: bool) -> str:
-    """Return what kernels call the sums."""
-    return "potentials" if potentials else "accelerations"

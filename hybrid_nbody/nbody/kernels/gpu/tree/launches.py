@@ -13,12 +13,11 @@ from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pitch_of
 from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of, number_of_terms
-from hybrid_nbody.nbody.kernels.share import Numbering
 
 FOLDER = Path(__file__).parent
 HEADER = FOLDER / "tree.cuh"
 OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}")
-SOURCES = ("cells", "upward", "walk", "far_field", "near_field", "sharing")
+SOURCES = ("cells", "sort", "upward", "walk", "far_field", "near_field", "sharing")
 
 LANES = 32
 WARPS = 4
@@ -99,13 +98,11 @@ class Launches:
         block = WARPS * LANES
         self.modules[module].launch(name, block * self.memory.own, block, self.memory.argument)
 
-    def on_level(self, module: str, name: str, numbering: Numbering, level: int) -> None:
-        """Launch a warp for each of this rank's cells of a level."""
-        first = int(numbering.own_first[level])
-        number = int(numbering.own_counts[level])
-        bounds = (np.int32(first), np.int32(first + number))
+    def on_level(self, module: str, name: str, number: int, level: int) -> None:
+        """Launch a warp for each of a number of this rank's cells of a level."""
         block = WARPS * LANES
-        self.modules[module].launch(name, LANES * number, block, self.memory.argument, *bounds)
+        arguments = (self.memory.argument, np.int32(level))
+        self.modules[module].launch(name, LANES * number, block, *arguments)
 
     def on_parents(self, name: str, number: int, cells: object) -> None:
         """Launch a block for each of a number of cells with children."""

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.nbody.kernels.expansions import Expansion
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.nbody.kernels.cube import Cube
+from hybrid_nbody.nbody.kernels.expansions import Expansion, Limits
 from hybrid_nbody.nbody.kernels.multi_indices import number_of_terms
-from hybrid_nbody.nbody.kernels.share import Numbering
+from hybrid_nbody.nbody.kernels.share import Numbering, Share
 
 LEVELS = 21
 """Levels below the root: a cell on the last may hold any number of bodies."""
@@ -21,9 +23,13 @@ SUMMARY = 16
 SLACK = 8
 """A share of the cells, 1 / SLACK, by which arrays are longer: cells vary from force to force."""
 
-SIZES = ("bodies", "cells", "own", "origin", "shared")
+WORDS_OF_A_CELL = 250
+"""Length of the lists of a cell, about; their memory grows where it is too small."""
 
-NUMBERS = ("edge", "eps2", "error", "angle")
+MOST_WORDS = 2**31 - 1
+
+SIZES = ("bodies", "cells", "own", "origin", "shared")
+NUMBERS = ("edge", "eps2", "error", "angle", "width")
 BODIES = ("keys", "at", "acceleration", "near")
 CELLS = ("first", "last", "child", "end", "parent", "place", "level")
 EXPANSIONS = ("centre", "box", "summary", "multipole", "local", "tolerance")
@@ -31,15 +37,21 @@ POOL = ("pool", "used")
 LISTS = ("distant", "nearby", "waiting")
 TABLES = ("exponents", "inverse_factorial", "norm", "binomial")
 SHIFTS = ("down_start", "down_target", "down_power", "up_start", "up_source", "up_power")
-BY_LEVEL = ("own_first", "own_before", "shift", "ends")
+BY_LEVEL = ("own_first", "own_before", "base", "ends", "most")
+
+COUNTS = 1
+USED = COUNTS + LEVELS + 1
+"""Places in a report, which begins with whether coordinates are finite: how many cells start on
+each level, and the words that lists take."""
 
 TREE = np.dtype(
     [
         *((name, "i4") for name in SIZES),
         *((name, "f8") for name in NUMBERS),
+        ("corner", "f8", 3),
         *((name, "u8") for name in (*BODIES, *CELLS, *EXPANSIONS, *POOL)),
         ("words", "i4"),
-        *((name, "u8") for name in (*LISTS, *TABLES, *SHIFTS, "sums")),
+        *((name, "u8") for name in ("report", *LISTS, *TABLES, *SHIFTS, "sums")),
         *((name, "i4", LEVELS + 1 + (name == "own_before")) for name in BY_LEVEL),
     ],
     align=True,
@@ -108,27 +120,41 @@ class TreeMemory:
         self.cells = 0
         self.locals = 0
         self.own = 0
-        self.set(used=backend.zeros(1, "i8"), **constants)
+        self._sent = b""
+        report = backend.zeros(USED + 1, "i8")
+        report[:COUNTS] = 1
+        self.set(report=report, used=report[USED:], **constants)
         self._make_bodies(0)
 
     def fit(self, numbering: Numbering) -> None:
         """Provide for the bodies and cells of a share, and set their numbers."""
-        share = numbering.share
-        self.own = int(numbering.own_before[-1])
-        numbers = (share.number, numbering.total, self.own, share.first, share.shared[share.rank])
-        for name, value in zip(SIZES, numbers, strict=True):
+        rank = numbering.share.rank
+        self.fit_bodies(numbering.share)
+        self.fit_cells(numbering.total, int(numbering.own_before[-1]))
+        self.numbers["base"] = numbering.base[rank]
+        self.numbers["own_first"] = numbering.own_first
+        self.numbers["own_before"] = numbering.own_before
+
+    def fit_bodies(self, share: Share) -> None:
+        """Provide for the bodies of a share, and set their numbers."""
+        numbers = (share.number, share.first, share.shared[share.rank])
+        for name, value in zip(("bodies", "origin", "shared"), numbers, strict=True):
             self.numbers[name] = value
-        for name in BY_LEVEL[:-1]:
-            self.numbers[name] = getattr(numbering, name)
         self.numbers["ends"] = share.ends
         if share.number > self.bodies:
             self.bodies = share.number
             self._make_bodies(share.number)
-        if numbering.total > self.cells:
-            self.cells = numbering.total + numbering.total // SLACK
+
+    def fit_cells(self, cells: int, own: int) -> None:
+        """Provide for a number of cells, and of this rank's among them, and set these."""
+        self.own = own
+        self.numbers["cells"] = cells
+        self.numbers["own"] = own
+        if cells > self.cells:
+            self.cells = cells + cells // SLACK
             self._make_cells(self.cells)
-        if self.own > self.locals:
-            self.locals = self.own + self.own // SLACK
+        if own > self.locals:
+            self.locals = own + own // SLACK
             self.set(local=self.backend.xp.empty((self.locals, self.terms), "f8"))
 
     def _make_bodies(self, number: int) -> None:
@@ -170,13 +196,27 @@ class TreeMemory:
         for name, array in arrays.items():
             self.numbers[name] = array.data.ptr
 
-    def send(self) -> None:
-        """Let the device know numbers and addresses as they are now."""
-        self.argument.set(self.numbers.view("u1"))
+    def send(self) -> bool:
+        """Let the device know numbers and addresses as they are now; return whether any is new.
 
-    def set_numbers(self, edge: float, eps2: float, error: float, angle: float) -> None:
-        """Set the edge of the root, the softening, and when an expansion is accurate enough."""
-        for name, value in zip(NUMBERS, (edge, eps2, error, angle), strict=True):
+        Those that the device has found meanwhile are lost where one is.
+        """
+        now = self.numbers.tobytes()
+        is_new = now != self._sent
+        if is_new:
+            self._sent = now
+            self.argument.set(self.numbers.view("u1"))
+        return is_new
+
+    def set_cube(self, cube: Cube) -> None:
+        """Set the root."""
+        self.numbers["edge"] = cube.edge
+        self.numbers["corner"] = cube[:3]
+
+    def set_limits(self, eps2: float, limits: Limits, width: float) -> None:
+        """Set the softening, when an expansion is accurate enough, and how wide cells may be."""
+        numbers = (eps2, limits.error, limits.angle, width)
+        for name, value in zip(NUMBERS[1:], numbers, strict=True):
             self.numbers[name] = value
 
     @property
@@ -184,8 +224,28 @@ class TreeMemory:
         """Return the length of the memory for lists."""
         return int(self.numbers["words"][0])
 
-    def fit_pool(self, words: int) -> None:
+    def foresee_lists(self) -> None:
+        """Provide for the lists of this rank's cells, as far as their length can be foreseen."""
+        self._fit_pool(WORDS_OF_A_CELL * self.own)
+
+    def fit_lists(self, wanted: int) -> bool:
+        """Return whether there was memory for lists of a length; provide it if not.
+
+        Raises
+        ------
+        InputError
+            If lists are longer than numbers of four bytes can tell.
+        """
+        if wanted > MOST_WORDS:
+            raise InputError("gravity.solver: fmm: too many bodies for one GPU; take fewer")
+        fits = wanted <= self.words
+        if not fits:
+            self._fit_pool(wanted + wanted // SLACK)
+        return fits
+
+    def _fit_pool(self, words: int) -> None:
         """Provide for lists of a length."""
+        words = min(MOST_WORDS, words)
         if words > self.words:
             self.set(pool=self.backend.xp.empty(words, "i4"))
             self.numbers["words"] = words

@@ -100,6 +100,7 @@ __device__ inline void add_near_field(const Tree *tree) {
     const Tree t = *tree;
     __shared__ Near tiles[WARPS][LANES];
     __shared__ Totals totals;
+    if (blockIdx.x >= t.own) return;
     int cell = own_cell(tree, blockIdx.x);
     if (!is_leaf(t, cell)) return;
     Near *tile = tiles[warp_of_block()];

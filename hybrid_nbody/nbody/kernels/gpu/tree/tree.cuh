@@ -38,6 +38,8 @@ struct Tree {
     int origin;  // number of this rank's first body
     int shared;  // deepest level of a cell that holds it and bodies of ranks before; -1: none
     double edge, eps2, error, angle;  // of the root; of the law; of `Opening`
+    double width;      // of cells with an acceleration of 1; 0: any width will do
+    double corner[3];  // lowest of the root
     // bodies
     const unsigned long long *keys;
     Point *at;             // position and mass
@@ -60,6 +62,7 @@ struct Tree {
     int *pool;
     unsigned long long *used;  // words taken, or wanted
     int words;         // of the pool
+    long long *report;  // for the host; see `Report`
     int *distant, *nearby, *waiting;  // first segment of each list of a cell
     // tables
     const unsigned char *exponents;  // (TERMS, 4), with the order
@@ -71,15 +74,25 @@ struct Tree {
     // by levels
     int own_first[LEVELS + 1];   // this rank's first cell
     int own_before[LEVELS + 2];  // number of its cells on higher levels
-    int shift[LEVELS + 1];       // from the place among cells that start here to their numbers
+    int base[LEVELS + 1];        // the first cell that starts at a body of this rank
     int ends[LEVELS + 1];        // the body behind the cell that holds this rank's last one
+    int most[LEVELS + 1];        // cells of this rank that there is memory for
 };
+
+// Places in `Tree::report`: whether all coordinates are finite, and the cells of each level that start
+// at bodies of this rank.
+enum Report { FINITE, COUNTS };
 
 __device__ inline bool is_leaf(const Tree &t, int cell) { return t.end[cell] == 0; }
 
 // Whether all bodies of a cell are this rank's.
 __device__ inline bool is_whole(const Tree &t, int cell) {
     return t.first[cell] >= t.origin && t.last[cell] <= t.origin + t.bodies;
+}
+
+// The number of this rank's cells of a level.
+__device__ inline int own_count(const Tree *tree, int level) {
+    return tree->own_before[level + 1] - tree->own_before[level];
 }
 
 // The number of a cell among this rank's. Levels are looked up in the tree on the device: in a copy they

@@ -183,12 +183,13 @@ __device__ inline void add_children(const Tree &t, int cell, Shifts &s) {
     store(t, cell, f.radius, s.total[0]);
 }
 
-// The cells of a level from `from` on that are this rank's alone.
+// The cells of a level that are this rank's alone.
 extern "C" __global__ void __launch_bounds__(CHILDREN *LANES)
-    find_parent_multipoles(const Tree *tree, int from) {
+    find_parent_multipoles(const Tree *tree, int level) {
     const Tree t = *tree;
     __shared__ Shifts s;
-    int cell = from + blockIdx.x;
+    if (blockIdx.x >= own_count(tree, level)) return;
+    int cell = tree->own_first[level] + blockIdx.x;
     if (!is_leaf(t, cell) && is_whole(t, cell)) add_children(t, cell, s);
 }
 

@@ -104,12 +104,13 @@ __device__ inline int test(const Tree &t, const Target &target, bool valid, int 
     return height + added;
 }
 
-// The cells of a level are from ... to - 1.
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(const Tree *tree, int from, int to) {
+// A warp takes a cell of this rank of a level.
+extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(const Tree *tree, int level) {
     const Tree t = *tree;
     __shared__ int stacks[WARPS][STACK], memory[WARPS][3][SEGMENT];
-    int warp = warp_of_block(), cell = from + warp_of_grid(), *stack = stacks[warp];
-    if (cell >= to) return;
+    if (warp_of_grid() >= own_count(tree, level)) return;
+    int warp = warp_of_block(), cell = tree->own_first[level] + warp_of_grid();
+    int *stack = stacks[warp];
     Target target = {t.centre[cell], cell, t.first[cell], t.last[cell], t.level[cell]};
     target.radius = target.centre.mass;
     target.error = (float)(t.error * t.tolerance[cell]);

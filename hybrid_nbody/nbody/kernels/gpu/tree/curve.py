@@ -1,0 +1,134 @@
+"""The order of bodies along the curve, on one GPU."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.nbody.kernels.gpu.tree.launches import LANES, THREADS, Launches
+
+MOST_BODIES = 1 << 20
+"""Most bodies that are sorted by kernels of this package, which never wait: CuPy's sort takes more
+of them at once."""
+
+BITS = range(0, 64, 8)
+"""The bytes of a key, by which bodies are sorted one after another."""
+
+LEAST_TILE = 512
+MOST_TILES = 256
+"""Keys that a block takes at least, and blocks at most."""
+
+BOXES = 512
+"""Most blocks that find the box of some bodies each."""
+
+
+class Curve(NamedTuple):
+    """N bodies along the curve.
+
+    Attributes
+    ----------
+    keys : (N,) array of uint64
+    order : (N,) array of int32
+        Their numbers.
+    """
+
+    keys: Array
+    order: Array
+
+
+class CurveMemory(NamedTuple):
+    """Memory to find the order of N bodies in.
+
+    Attributes
+    ----------
+    curve : Curve
+    other : Curve
+        In between; its keys are those of bodies as they came in at first.
+    counts : (T, 256) array of int32
+        How many keys of a tile have each byte.
+    boxes : (B, 2, 3) array of float64
+        Around some bodies each.
+    """
+
+    curve: Curve
+    other: Curve
+    counts: Array
+    boxes: Array
+
+
+def curve_memory(backend: GpuBackend, number: int) -> CurveMemory:
+    """Return memory to find the order of a number of bodies in."""
+    xp = backend.xp
+    moved = number if number <= MOST_BODIES else 0
+    return CurveMemory(
+        curve=Curve(xp.empty(number, "u8"), xp.empty(number, "i4")),
+        other=Curve(xp.empty(number, "u8"), xp.empty(moved, "i4")),
+        counts=xp.empty((MOST_TILES, THREADS), "i4"),
+        boxes=xp.empty((min(BOXES, -(-number // THREADS)), 2, 3), "f8"),
+    )
+
+
+def tile_of(number: int) -> int:
+    """Return how many keys a block takes."""
+    return max(LEAST_TILE, -(-number // (MOST_TILES * THREADS)) * THREADS)
+
+
+class CurveFinder:
+    """Finds the order of bodies along the curve.
+
+    Parameters
+    ----------
+    backend : GpuBackend
+    launches : Launches
+    """
+
+    def __init__(self, backend: GpuBackend, launches: Launches) -> None:
+        self.backend = backend
+        self.launches = launches
+
+    def find_boxes(self, bodies: Array, boxes: Array) -> None:
+        """Find the boxes around some bodies each."""
+        number, columns = bodies.shape
+        sizes = (np.int32(number), np.int32(columns))
+        self.launches.on_bodies("find_box", THREADS * len(boxes), *sizes, bodies, boxes)
+
+    def find_root(self, boxes: Array) -> None:
+        """Let the root of the tree hold all boxes."""
+        threads = boxes[0].size * LANES
+        arguments = (self.launches.memory.argument, np.int32(len(boxes)), boxes)
+        self.launches.modules["cells"].launch("find_root", threads, threads, *arguments)
+
+    def sort(self, bodies: Array, memory: CurveMemory) -> Curve:
+        """Return the order of bodies in the root; those with the same key stay in theirs."""
+        number, columns = bodies.shape
+        small = number <= MOST_BODIES
+        keys = memory.curve.keys if small else memory.other.keys
+        sizes = (np.int32(number), np.int32(columns))
+        argument = self.launches.memory.argument
+        self.launches.on_bodies("find_keys", number, argument, *sizes, bodies, keys)
+        if small:
+            self._sort_few(number, memory)
+        else:
+            self._sort_many(memory)
+        return memory.curve
+
+    def _sort_few(self, number: int, memory: CurveMemory) -> None:
+        """Sort keys by one byte after another, from `curve` to `other` and back."""
+        given, wanted = memory.curve, memory.other
+        tile = tile_of(number)
+        threads = -(-number // tile) * THREADS
+        module = self.launches.modules["sort"]
+        for bit in BITS:
+            sizes = (np.int32(number), np.int32(tile), np.int32(bit))
+            module.launch("count_bytes", threads, THREADS, *sizes, given.keys, memory.counts)
+            arrays = (memory.counts, *given, *wanted)
+            module.launch("move_by_byte", threads, THREADS, *sizes, *arrays)
+            given, wanted = wanted, given
+
+    def _sort_many(self, memory: CurveMemory) -> None:
+        """Sort keys by CuPy."""
+        xp = self.backend.xp
+        order = xp.argsort(memory.other.keys, kind="stable")
+        memory.curve.order[:] = order
+        xp.take(memory.other.keys, order, out=memory.curve.keys)

@@ -1,0 +1,66 @@
+"""The passes over the cells of a tree on a GPU, level by level."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.kernels.gpu.tree.launches import Launches
+
+Counts = NDArray[np.int64]
+"""How many of this rank's cells there are on each level, (L,), or more: kernels know how many."""
+
+
+class Passes:
+    """Queues the passes; those over cells take the counts of this rank's.
+
+    Parameters
+    ----------
+    launches : Launches
+    """
+
+    def __init__(self, launches: Launches) -> None:
+        self.launches = launches
+        self.memory = launches.memory
+
+    def link(self, name: str, number: int, *arguments: object) -> None:
+        """Tell a number of cells of their children."""
+        self.launches.on_bodies(name, number, self.memory.argument, *arguments)
+
+    def find_multipoles(self, counts: Counts) -> None:
+        """Find the multipoles of cells, the leaves first."""
+        self.launches.on_own_cells("upward", "find_leaf_multipoles")
+        for level in reversed(range(depth_of(counts))):
+            self.launches.on_parents("find_parent_multipoles", int(counts[level]), np.int32(level))
+
+    def find_sources(self, counts: Counts) -> None:
+        """Find the sources of cells, as far as there is memory for their lists."""
+        for level in range(depth_of(counts) + 1):
+            self.launches.on_level("walk", "find_sources", int(counts[level]), level)
+
+    def add_far_field(self, counts: Counts, potentials: bool) -> None:
+        """Find the sums over the distant sources of cells."""
+        self.launches.on_own_cells("far_field", "add_far_field")
+        for level in range(1, depth_of(counts) + 1):
+            self.launches.on_level("far_field", "shift_to_children", int(counts[level]), level)
+        self.launches.on_own_cells("far_field", f"evaluate_{_name(potentials)}")
+
+    def add_near_field(self, potentials: bool) -> None:
+        """Add the sums over nearby bodies."""
+        self.launches.on_blocks("near_field", f"add_nearby_{_name(potentials)}")
+
+    def unsort(self, rows: Array, order: Array, result: Array) -> None:
+        """Fill `result`, (n, k), with rows along the curve in the order that bodies came in."""
+        number, columns = result.shape
+        sizes = (np.int32(number), np.int32(columns))
+        self.launches.on_bodies("unsort", number, self.memory.argument, *sizes, rows, order, result)
+
+
+def depth_of(counts: Counts) -> int:
+    """Return the deepest level that has cells."""
+    filled = np.flatnonzero(counts)
+    return int(filled[-1]) if len(filled) else 0
+
+
+def _name(potentials: bool) -> str:
+    """Return what kernels call the sums."""
+    return "potentials" if potentials else "accelerations"

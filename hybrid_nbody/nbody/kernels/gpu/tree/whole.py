@@ -1,0 +1,202 @@
+"""A tree over bodies that are all on one GPU: a force is queued at once, and replayed.
+
+Launches are for as many cells as there may be, and kernels know how many there are. What there was
+no memory for is left out; the host hears of it at the end, provides it, and has the force done
+again.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.gpu import GpuBackend
+from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, Starts
+from hybrid_nbody.nbody.kernels.gpu.tree.curve import (
+    MOST_BODIES,
+    CurveFinder,
+    CurveMemory,
+    curve_memory,
+)
+from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, USED
+from hybrid_nbody.nbody.kernels.gpu.tree.passes import Counts, Passes
+from hybrid_nbody.nbody.kernels.share import NONE, whole_share
+from hybrid_nbody.nbody.step_timer import NullTimer, Timer
+
+SPARE = 8
+SPARE_CELLS = 32
+"""A share of the cells of a level, 1 / SPARE, and a number of them, that there may be more."""
+
+MOST_RECORDED = 4
+"""Forces that are kept to be replayed: accelerations and potentials at the bodies of a run."""
+
+
+class BodyMemory(NamedTuple):
+    """What a force needs beside the tree.
+
+    Attributes
+    ----------
+    curve : CurveMemory
+    starts : Starts
+    parts : (N,) array of uint8
+        Zeros: there are no parts.
+    accelerations, potentials : (N, 3) and (N, 1) arrays of float64
+        The results.
+    """
+
+    curve: CurveMemory
+    starts: Starts
+    parts: Array
+    accelerations: Array
+    potentials: Array
+
+
+class WholeTree:
+    """Sums over all bodies by a tree on one GPU.
+
+    Parameters
+    ----------
+    backend : GpuBackend
+    curves : CurveFinder
+    maker : CellMaker
+    passes : Passes
+
+    Attributes
+    ----------
+    most : (L,) array of int64
+        Cells of each level that there is memory for.
+    phases : Timer or None
+        Records ``sort``, ``tree``, ``lists``, ``far`` and ``near``, and as ``rest`` what comes
+        before them. Forces are replayed only where there is none.
+    """
+
+    def __init__(
+        self, backend: GpuBackend, curves: CurveFinder, maker: CellMaker, passes: Passes
+    ) -> None:
+        self.backend = backend
+        self.curves = curves
+        self.maker = maker
+        self.passes = passes
+        self.memory = passes.memory
+        self.most: Counts = np.zeros(LEVELS + 1, np.int64)
+        self.phases: Timer | None = None
+        self._arrays: BodyMemory | None = None
+        self._recorded: dict[tuple[int, int, bool], Callable[[], None]] = {}
+        self._report: NDArray[np.int64] = backend.pinned(USED + 1, "i8")
+
+    def sums(self, bodies: Array, potentials: bool) -> Array:
+        """Return the sums in the order of the bodies, until the next call; see `DeviceTree`."""
+        arrays = self._provide(bodies)
+        while True:
+            self._work(bodies, arrays, potentials)()
+            self.backend.wait(self.backend.fetch(self.memory.arrays["report"], self._report))
+            if self._fits():
+                return arrays.potentials if potentials else arrays.accelerations
+
+    def _provide(self, bodies: Array) -> BodyMemory:
+        """Return memory for bodies, and let the device know their number and limits."""
+        number, columns = bodies.shape
+        if self._arrays is None or len(self._arrays.parts) != number:
+            self._arrays = self._make_arrays(number)
+            self.memory.fit_bodies(whole_share(number, LEVELS + 1))
+            self.memory.set(keys=self._arrays.curve.curve.keys)
+        self.maker.set_limits(number, known=columns > 4)
+        self._send()
+        return self._arrays
+
+    def _make_arrays(self, number: int) -> BodyMemory:
+        """Return memory for a number of bodies."""
+        xp = self.backend.xp
+        return BodyMemory(
+            curve=curve_memory(self.backend, number),
+            starts=self.maker.starts_memory(number),
+            parts=self.backend.zeros(number, "u1"),
+            accelerations=xp.empty((number, 3), "f8"),
+            potentials=xp.empty((number, 1), "f8"),
+        )
+
+    def _send(self) -> None:
+        """Let the device know numbers and addresses; what was recorded with others is dropped."""
+        if self.memory.send():
+            self._recorded.clear()
+
+    @property
+    def cells(self) -> int:
+        """Return the number of cells of the last force."""
+        return int(self._report[COUNTS:USED].sum())
+
+    # ---- A force ---------------------------------------------------------------------------------
+
+    def _work(self, bodies: Array, arrays: BodyMemory, potentials: bool) -> Callable[[], None]:
+        """Return what queues all kernels."""
+        timer = self.phases or NullTimer()
+        queue = partial(self._queue, bodies, arrays, potentials, timer)
+        if self.phases or len(bodies) > MOST_BODIES:
+            return queue
+        key = (bodies.data.ptr, bodies.shape[1], potentials)
+        if key not in self._recorded:
+            while len(self._recorded) >= MOST_RECORDED:
+                del self._recorded[next(iter(self._recorded))]
+            self._recorded[key] = self.backend.recorded(queue)
+        return self._recorded[key]
+
+    def _queue(self, bodies: Array, arrays: BodyMemory, potentials: bool, timer: Timer) -> None:
+        """Queue all kernels, phase by phase."""
+        timer.record("rest")
+        self._sort(bodies, arrays)
+        timer.record("sort")
+        self._grow(bodies, arrays)
+        timer.record("tree")
+        self.passes.find_sources(self.most)
+        timer.record("lists")
+        self.passes.add_far_field(self.most, potentials)
+        timer.record("far")
+        self._add_near_field(arrays, potentials)
+        timer.record("near")
+
+    def _sort(self, bodies: Array, arrays: BodyMemory) -> None:
+        """Sort bodies along the curve in a root that holds them all."""
+        boxes = arrays.curve.boxes
+        self.curves.find_boxes(bodies, boxes)
+        self.curves.find_root(boxes)
+        self.curves.sort(bodies, arrays.curve)
+
+    def _grow(self, bodies: Array, arrays: BodyMemory) -> None:
+        """Make the cells, and find their multipoles."""
+        curve, starts = arrays.curve.curve, arrays.starts
+        self.maker.find_starts(bodies, curve, arrays.parts, NONE, starts)
+        self.maker.number_cells()
+        self.maker.make(bodies, curve, starts)
+        self.passes.link("link_cells", self.memory.own)
+        self.passes.find_multipoles(self.most)
+
+    def _add_near_field(self, arrays: BodyMemory, potentials: bool) -> None:
+        """Add the sums over nearby bodies, and bring all into the order that bodies came in."""
+        self.passes.add_near_field(potentials)
+        result = arrays.potentials if potentials else arrays.accelerations
+        self.passes.unsort(self.memory.arrays["sums"], arrays.curve.curve.order, result)
+
+    # ---- Memory ----------------------------------------------------------------------------------
+
+    def _fits(self) -> bool:
+        """Return whether there was memory for all cells and lists; provide it if not."""
+        counts = self._report[COUNTS:USED]
+        if (counts > self.most).any():
+            self._provide_cells(counts)
+            return False
+        fits = self.memory.fit_lists(int(self._report[USED]))
+        self._send()
+        return fits
+
+    def _provide_cells(self, counts: Counts) -> None:
+        """Provide for some more cells than these."""
+        spare = np.where(counts > 0, counts // SPARE + SPARE_CELLS, 0)
+        self.most = np.maximum(self.most, counts + spare)
+        total = int(self.most.sum())
+        self.memory.numbers["most"] = self.most
+        self.memory.fit_cells(total, total)
+        self.memory.foresee_lists()
+        self._send()
