@@ -3,13 +3,14 @@
 A watched transport or communicator stands in the place of another one and hands all calls on.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hybrid_nbody.backends.base import Array, Backend, Mark
+from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.timing import Spans
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.base import MESSAGES, Message, Messages, Transport
 
@@ -28,23 +29,17 @@ class Traffic:
     bytes: float = 0.0
 
 
-class Watch:
-    """Marks in the queue of a device, before and after it waits for other ranks; and `Traffic`."""
+class Watch(Spans):
+    """Marks before and after a device waits for other ranks, and `Traffic`."""
 
     def __init__(self, backend: Backend):
-        self.backend = backend
-        self.restart()
-
-    def restart(self) -> None:
-        self.spans: list[tuple[Mark, Mark]] = []
+        super().__init__(backend)
         self.traffic = Traffic()
 
-    @contextmanager
-    def span(self) -> Iterator[None]:
-        """Mark the beginning and the end of what is done within."""
-        start = self.backend.mark()
-        yield
-        self.spans.append((start, self.backend.mark()))
+    def restart(self) -> None:
+        """Forget what was marked and counted."""
+        self.marks.clear()
+        self.traffic = Traffic()
 
     def exchange(self, sizes: Iterable[int]) -> AbstractContextManager[None]:
         """Count an exchange of messages of these bytes, and mark it as `span` does."""
@@ -58,10 +53,6 @@ class Watch:
         """Count a reduction, and mark it as `span` does."""
         self.traffic.reductions += 1
         return self.span()
-
-    def seconds(self) -> float:
-        """Wait for the device; return the time between all marks."""
-        return sum(self.backend.elapsed(start, end) for start, end in self.spans)
 
 
 class WatchedTransport(Transport):

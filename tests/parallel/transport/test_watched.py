@@ -113,7 +113,7 @@ def test_a_ring_counts_the_block_that_comes_in(communicator, backend, watched):
     assert (backend.download(incoming) == (communicator.rank - 1) % communicator.size).all()
     traffic = watched.watch.traffic
     assert (traffic.exchanges, traffic.messages, traffic.bytes) == (1, 1, 40)
-    assert len(watched.watch.spans) == 2  # beginning and end, not what is computed between them
+    assert len(watched.watch.marks) == 2  # beginning and end, not what is computed between them
     assert watched.watch.seconds() > 0
 
 
@@ -162,4 +162,4 @@ def test_calls_of_a_tree_are_counted_by_their_names(backend):
     assert numbers.gather(3) == [3, 3]
     assert numbers.barrier() == "waited"
     assert numbers.size == 2
-    assert (watch.traffic.reductions, len(watch.spans)) == (1, 1)
+    assert (watch.traffic.reductions, len(watch.marks)) == (1, 1)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
+from hybrid_nbody.backends.timing import seconds_of
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.contract import PairForce
@@ -309,9 +310,8 @@ class Kernels:
         float
             Seconds of the steps: what moves the bodies is a part of the kernels of a force.
         """
-        start = self.backend.mark()
-        (self._run_few if self.few_threads else self.graphs.run)(state, plan, steps)
-        return self.backend.elapsed(start, self.backend.mark())
+        run = self._run_few if self.few_threads else self.graphs.run
+        return seconds_of(self.backend, lambda: run(state, plan, steps))
 
     def _run_few(self, state: State, plan: StepPlan, steps: int) -> None:
         """Take all steps in one block of threads, which needs no launch between stages."""

@@ -10,6 +10,7 @@ from typing import NamedTuple, cast
 
 from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.backends.hybrid import HybridBackend
+from hybrid_nbody.backends.timing import seconds_of
 from hybrid_nbody.nbody.kernels import (
     contract,
     make_counter,
@@ -338,12 +339,7 @@ class Kernels:
     def _helper_seconds(self, part: State) -> float:
         """Return the shortest time of three forces on the helper alone."""
         device = self.backend.helper
-        seconds = []
-        for _ in range(3):
-            start = device.mark()
-            self.helper.accelerations(part)
-            seconds.append(device.elapsed(start, device.mark()))
-        return min(seconds)
+        return min(seconds_of(device, lambda: self.helper.accelerations(part)) for _ in range(3))
 
     def _take(self, share: float) -> None:
         """Begin to use a share, of which nothing is measured yet."""
