@@ -20,6 +20,9 @@ CONFIG = "config.yaml"
 LOG = "log.txt"
 """Name of the log in the directory of a run."""
 
+KEY = "output.directory"
+"""The key that names the directory."""
+
 
 def files_of_a_run(folder: Path) -> list[Path]:
     """Return the files of a run that `folder` holds; none without a trajectory or checkpoint."""
@@ -46,25 +49,41 @@ def check(folder: Path, overwrite: bool) -> None:
     InputError
         It holds a run and `overwrite` is not set, is not a directory, or cannot be written.
     """
-    with _refusal(folder, "used"):
+    check_place(folder)
+    with refusal(folder, "used"):
+        _check_contents(folder, overwrite)
+
+
+def check_place(folder: Path, asked_by: str = KEY) -> None:
+    """Check that a folder is there and can be written, or that it can be made.
+
+    Parameters
+    ----------
+    folder : Path
+    asked_by : str, optional
+        The key or the option that names it.
+
+    Raises
+    ------
+    InputError
+        It is not a directory, or cannot be written.
+    """
+    with refusal(folder, "used", asked_by):
         existing = existing_part(folder)
         if not existing.is_dir():
-            raise InputError(f"output.directory: {existing} is a file, not a directory")
-        _check_contents(folder, overwrite)
+            raise InputError(f"{asked_by}: {existing} is a file, not a directory")
         if not os.access(existing, os.W_OK | os.X_OK):
-            raise InputError(
-                f"output.directory: {folder} cannot be written: no permission in {existing}"
-            )
+            raise InputError(f"{asked_by}: {folder} cannot be written: no permission in {existing}")
 
 
 @contextmanager
-def _refusal(folder: Path, doing: str) -> Iterator[None]:
+def refusal(folder: Path, doing: str, asked_by: str = KEY) -> Iterator[None]:
     """Turn an error of the operating system into one that names the directory."""
     try:
         yield
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"output.directory: {folder} cannot be {doing}: {reason}") from error
+        raise InputError(f"{asked_by}: {folder} cannot be {doing}: {reason}") from error
 
 
 def existing_part(folder: Path) -> Path:
@@ -124,7 +143,7 @@ def lock(folder: Path) -> int | None:
     InputError
         Another process is running in it, or it cannot be made.
     """
-    with _refusal(folder, "made"):
+    with refusal(folder, "made"):
         folder.mkdir(parents=True, exist_ok=True)
     with suppress(OSError):  # some file systems have no locks
         descriptor = os.open(folder, os.O_RDONLY)  # stays open to keep the lock
@@ -157,7 +176,7 @@ def claim(folder: Path, overwrite: bool) -> None:
         As `check`; nothing is changed then.
     """
     check(folder, overwrite)
-    with _refusal(folder, "written"):
+    with refusal(folder, "written"):
         folder.mkdir(parents=True, exist_ok=True)
         for path in files_of_a_run(folder):
             path.unlink()
