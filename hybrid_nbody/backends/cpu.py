@@ -1,6 +1,8 @@
 """The CPU backend: NumPy arrays, Numba threads."""
 
 import os
+import platform
+import re
 import sys
 import tempfile
 import time
@@ -9,6 +11,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -67,6 +70,16 @@ class CpuBackend(Backend):
     def description(self) -> str:
         """Return the device in a few words."""
         return f"CPU, {self.threads} {'thread' if self.threads == 1 else 'threads'}"
+
+    def facts(self) -> dict[str, Any]:
+        """Return the properties of this machine on which timings depend."""
+        model = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())  # x86
+        return {
+            "cpu": model[1].strip() if model else platform.machine(),
+            "threads": self.threads,
+            "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+            "system": platform.platform(),
+        }
 
     def upload(self, host: Array) -> NDArray:
         """Return a copy of `host`."""

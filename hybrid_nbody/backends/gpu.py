@@ -210,6 +210,15 @@ class GpuBackend(Backend):
         memory = self.cupy.cuda.alloc_pinned_memory(max(size * dtype.itemsize, 1))
         return np.frombuffer(memory, dtype, size).reshape(shape)
 
+    def texture(self, array: Array) -> Any:
+        """Return a texture that reads the float32 numbers of an array one by one."""
+        runtime = self.cupy.cuda.runtime
+        texture = self.cupy.cuda.texture
+        channel = texture.ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat)
+        memory = {"arr": array, "chDesc": channel, "sizeInBytes": array.nbytes}
+        resource = texture.ResourceDescriptor(runtime.cudaResourceTypeLinear, **memory)
+        return texture.TextureObject(resource, texture.TextureDescriptor())
+
     def fetch(self, array: Array, host: Array) -> Mark:
         """Copy on a stream of its own, after all work that is queued so far."""
         self.copies.wait_event(self.mark())
