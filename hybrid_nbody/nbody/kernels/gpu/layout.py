@@ -65,6 +65,20 @@ class Layout:
         return chunk_capacity(number) * self.pieces * self.piece
 
 
+TITLES = {
+    "few": "bodies in one block",
+    "targets": "targets of a lane",
+    "jerk_targets": "targets with jerks",
+}
+"""What the attributes of a `Tuning` are called in words."""
+
+
+def _in_words(value: int | tuple[tuple[int, int], ...]) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return ", ".join(f"{targets} up to {most}" for most, targets in value)
+
+
 @dataclass(frozen=True)
 class Tuning:
     """The launch settings of a sum: they change its speed and never a bit of it.
@@ -97,6 +111,15 @@ class Tuning:
             "targets": [list(pair) for pair in self.targets],
             "jerk_targets": self.jerk_targets,
         }
+
+    def differences(self, default: "Tuning") -> list[str]:
+        """Return in words how this tuning differs from the default one."""
+        changed = []
+        for name, title in TITLES.items():
+            new, old = (_in_words(getattr(tuning, name)) for tuning in (self, default))
+            if new != old:
+                changed.append(f"{title}: {new} (default: {old})")
+        return changed or ["as the defaults"]
 
     @classmethod
     def from_dict(cls, values: Any) -> "Tuning":
