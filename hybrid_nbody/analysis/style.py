@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,11 +13,13 @@ from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import (
+    FixedLocator,
     FuncFormatter,
     LogFormatterSciNotation,
     LogLocator,
     MaxNLocator,
     NullFormatter,
+    NullLocator,
 )
 from numpy.typing import ArrayLike
 
@@ -131,6 +133,37 @@ def _plain_numbers() -> FuncFormatter:
 def _numbers_with_powers() -> LogFormatterSciNotation:
     """Return a formatter that labels every tick, as 2 x 10^-5; by default many have no label."""
     return LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(np.inf, np.inf))
+
+
+def ticks_text(axis: Axis, text: Callable[[float], str]) -> None:
+    """Write the major ticks of an axis as `text` says, and nothing at the minor ones."""
+    axis.set_major_formatter(FuncFormatter(lambda value, position: text(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def decades(axis: Axis, text: Callable[[float], str]) -> None:
+    """Name the decades of a logarithmic axis alone."""
+    axis.set_major_locator(LogLocator(10, numticks=20))
+    axis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
+    ticks_text(axis, text)
+
+
+def fixed_ticks(axis: Axis, values: Iterable[float], text: str = "{:.0f}") -> None:
+    """Place ticks at some values alone."""
+    axis.set_major_locator(FixedLocator(sorted(values)))
+    axis.set_minor_locator(NullLocator())
+    ticks_text(axis, text.format)
+
+
+def size_axis(axes: Axes, sizes: Iterable[float], base: float = 10) -> None:
+    """Scale the x axis by logarithms, with ticks at some sizes alone."""
+    axes.set_xscale("log", base=base)
+    fixed_ticks(axes.xaxis, sizes)
+
+
+def whole_decades(low: float, high: float) -> tuple[float, float]:
+    """Return the powers of ten around two values: they alone have labels."""
+    return 10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high))
 
 
 def plain(text: str) -> str:
