@@ -5,7 +5,7 @@ is added with `hybrid_nbody.nbody.forces.registry.register`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,8 +70,8 @@ class ForceSetup:
     all_masses: Callable[[], NDArray[np.float64]]
     pair_force: PairForce
     backends: tuple[str, ...]
-    ring_order: bool
-    timings: Timings
+    ring_order: bool = False
+    timings: Timings = field(default_factory=Timings)
     accuracy: float = 1e-4
 
     @property
