@@ -9,6 +9,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 
 from hybrid_nbody.benchmarks import fluid, gravity, ladder, scaling, square
+from hybrid_nbody.benchmarks.harness import options
 from hybrid_nbody.benchmarks.harness.options import Benchmark, Option
 
 BENCHMARKS: tuple[Benchmark, ...] = (
@@ -43,6 +44,8 @@ def add_arguments(parser: ArgumentParser, path: Callable) -> None:
 def run(arguments: Namespace, communicator) -> int:
     """Carry out what was asked for and return the exit code; `communicator` may be None."""
     carry_out = _load(arguments.entry)
+    if "repeats" in arguments:
+        arguments.repeats = options.number("--repeats", arguments.repeats)
     return carry_out(arguments, communicator) if arguments.mpi else carry_out(arguments)
 
 

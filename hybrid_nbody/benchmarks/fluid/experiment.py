@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, SKY, VERMILLION, new_figure
+from hybrid_nbody.analysis import style
 from hybrid_nbody.benchmarks.fluid import layouts
 from hybrid_nbody.benchmarks.fluid.model import PHASES_PART, SOLVERS_PART
 from hybrid_nbody.benchmarks.fluid.problems import Settings
@@ -44,12 +44,9 @@ COLUMNS = (
 PARTS = {part.name: part for part in (PHASES_PART, *layouts.PARTS, SOLVERS_PART)}
 
 SMALLEST = 4
-
 BYTES_PER_CELL = 128
-"""Upper bound on what a cell needs where it is computed: arrays in float32 or a few in float64."""
-
 STAGED_BYTES = 24
-"""The same in memory for a grid on a GPU: what is uploaded."""
+"""Upper bounds on what a cell needs where it is computed, and in memory to be uploaded to a GPU."""
 
 
 def run(arguments: Namespace) -> int:
@@ -63,9 +60,8 @@ def run(arguments: Namespace) -> int:
     }
     if arguments.large is not None:
         asked["--large"] = [options.number("--large", arguments.large, SMALLEST)]
-    repeats = options.repeats(arguments)
     devices = machine.find_devices(arguments.backend)
-    settings = Settings(devices, arguments.backend, repeats, asked)
+    settings = Settings(devices, arguments.backend, arguments.repeats, asked)
     chosen = [PARTS[part] for part in parts]
     for part in chosen:
         for device in filter(settings.wants, part.sizes):
@@ -113,7 +109,7 @@ def best_lines(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-LINE_COLOURS = (VERMILLION, ORANGE, GREEN, BLUE, SKY, BLACK)
+LINE_COLOURS = (style.VERMILLION, style.ORANGE, style.GREEN, style.BLUE, style.SKY, style.BLACK)
 PHASES_HEIGHT = 2.3
 LABEL_SIZE = 6.5
 
@@ -122,7 +118,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the parts that have rows, one below the other: phases as lines, all else as bars."""
     parts = pictures.groups(pictures.having(rows, "median_s"), "part")
     heights = [_height(part, group) for (part,), group in parts] or [1.0]
-    figure = new_figure(0.6 + sum(heights) + 0.45 * len(heights))
+    figure = style.new_figure(0.6 + sum(heights) + 0.45 * len(heights))
     panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, ((part,), group) in zip(panels, parts, strict=False):
         panel, title = PANELS[part]
@@ -142,29 +138,26 @@ def _draw_phases(axes: Axes, rows: list[Row]) -> None:
     """Draw the time of a step against the size, a line a phase."""
     for name, colour in zip(pictures.distinct(rows, "rung"), LINE_COLOURS, strict=False):
         own = [row for row in rows if row["rung"] == name]
-        look = {"color": colour, "markersize": 3.5, "label": name}
-        pictures.draw_line(axes, own, "cells", "median_s", "o-", **look)
+        pictures.draw_line(axes, own, "cells", "median_s", color=colour, label=name)
         seconds = own[-1]["median_s"]
         pictures.write_beside(axes, time_text(seconds), own[-1]["cells"], seconds, LABEL_SIZE)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log", xlabel="cells")
     exponents = np.log10([row["median_s"] for row in rows])
     top = np.floor(exponents.max() + 0.1) + 1
     axes.set_ylim(10.0 ** np.floor(exponents.min()), 10.0**top)
     axes.margins(x=0.2)
-    pictures.fixed_ticks(axes.xaxis, {row["cells"] for row in rows}, "{:.0f}³")
-    pictures.decades(axes.yaxis, time_text)
-    axes.set_xlabel("cells")
+    style.fixed_ticks(axes.xaxis, {row["cells"] for row in rows}, "{:.0f}³")
+    style.decades(axes.yaxis, time_text)
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _draw_curve(axes: Axes, rows: list[Row]) -> None:
     """Draw cell-iterations a second against the size, a line a device."""
     for (device,), own in pictures.groups(rows, "device"):
-        look = {"color": pictures.DEVICE_COLOURS[device], "markersize": 3.5}
-        pictures.draw_line(axes, own, "cells", "updates_per_s", "o-", **look)
+        colour = pictures.DEVICE_COLOURS[device]
+        pictures.draw_line(axes, own, "cells", "updates_per_s", color=colour)
     axes.set_ylim(0, 1.15 * max(row["updates_per_s"] for row in rows))
-    pictures.ticks_text(axes.yaxis, lambda value: rate_text(value) if value else "0")
+    style.ticks_text(axes.yaxis, lambda value: rate_text(value) if value else "0")
     axes.set_xlabel("cells along an edge")
 
 
@@ -187,11 +180,11 @@ def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Cal
     most = max(max(row[key], row.get("limit", 0)) for row in rows)
     if most < 20 * least:
         axes.set_xlim(0, 1.45 * most)
-        pictures.ticks_text(axes.xaxis, lambda value: label(value) if value else "0")
+        style.ticks_text(axes.xaxis, lambda value: label(value) if value else "0")
     else:  # they differ too much to start at zero
         axes.set_xscale("log")
         axes.set_xlim(least / 2, most * (most / (least / 2)) ** 0.5)
-        pictures.decades(axes.xaxis, label)
+        style.decades(axes.xaxis, label)
     pictures.name_bars(axes, names, y - 1.4, size=7)
 
 

@@ -1,15 +1,12 @@
 """``bench fluid``, layouts, blocks and convergence: red-black iterations of Poisson's equation.
 
 Layouts and blocks are far larger than the caches, and compared with a copy within the memory.
-Convergence shows what it costs to test after each iteration whether any cell has changed: on a GPU
-interleaved arrays are relaxed in two half sweeps; on one thread of a CPU colours in separate
-arrays, where the test decides whether a loop becomes vector code. No test is ever met, so that all
-do the same iterations.
+Convergence shows what it costs to test each iteration for changes. No test is ever met.
 """
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +14,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.fluid import problems, sweeps
-from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Curve, Part
+from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part
 from hybrid_nbody.benchmarks.harness.machine import copy_rate, fastest
 from hybrid_nbody.benchmarks.harness.measure import Row, Stop, speedup
 from hybrid_nbody.fluid.kernels import reference
@@ -25,9 +22,8 @@ from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS
 from hybrid_nbody.fluid.stencil import POISSON
 
 ITERATIONS = 20
-"""In a row, as a solve does them."""
-
 CHECKED_ITERATIONS = 4
+"""In a row, as a solve does them, and those of a check."""
 
 BLOCKS = (
     sweeps.BEST_BLOCK,
@@ -63,11 +59,7 @@ class Copy(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """A rung: a way to relax, or to test for convergence.
-
-    ``make(backend, cells)`` returns one of `sweeps`. An iteration is assumed to move some bytes per
-    cell; 0 if it is not compared with a copy.
-    """
+    """A rung: one of `sweeps`, which moves some bytes a cell, 0 if it is compared with no copy."""
 
     name: str
     device: str
@@ -80,7 +72,12 @@ class Layout(NamedTuple):
         edge = head["cells"]
         cells = edge + edge % 2, edge, edge
         checked = check(self.make, backend)
-        taken = iteration_times(self.make(backend, cells), cells, repeats, stop)
+        made = self.make(backend, cells)
+        made.load(*problems.random_fields(cells))
+        made.iterate(2)  # compiles
+        iterate = partial(made.iterate, ITERATIONS)
+        several = problems.measured(backend, iterate, repeats, stop, made.captured)
+        taken = problems.per(several, ITERATIONS)
         rate = int(np.prod(cells)) / taken.median
         row = {**taken.columns, **checked, "updates_per_s": rate}
         if not self.compared:
@@ -111,13 +108,11 @@ SHAPES = tuple(
     for shape in BLOCKS
 )
 
-on_one_thread = partial(Layout, threads=1)
+single = partial(Layout, threads=1)
 STRATEGIES = (
-    on_one_thread("never", "cpu", partial(sweeps.ColourLoops, note="nothing")),
-    on_one_thread(
-        "changed cells counted, an integer", "cpu", partial(sweeps.ColourLoops, note="count")
-    ),
-    on_one_thread("largest change, a float", "cpu", partial(sweeps.ColourLoops, note="largest")),
+    single("never", "cpu", partial(sweeps.ColourLoops, note="nothing")),
+    single("changed cells counted, an integer", "cpu", partial(sweeps.ColourLoops, note="count")),
+    single("largest change, a float", "cpu", partial(sweeps.ColourLoops, note="largest")),
     Layout("never", "gpu", sweeps.PlainKernels),
     Layout("one flag, every thread writes", "gpu", partial(sweeps.OneFlag, "flag_of_threads")),
     Layout("one flag, once a block (model)", "gpu", partial(sweeps.OneFlag, "flag_of_blocks")),
@@ -152,30 +147,24 @@ PARTS = (
         SHAPES,
         also="block",
     ),
-    Curve(
+    Part(
         "edges",
         "--sizes",
         EDGES,
         "Edges, {device}: a red-black iteration, as the model relaxes a whole grid",
         [Layout("model", device, sweeps.ModelRelax, compared=False) for device in EDGES],
+        row="{edge}^3",
     ),
 )
-
-
-def iteration_times(made: Any, cells: problems.Cells, repeats: int, stop: Stop):
-    """Return the times of an iteration of sweeps that were made for some cells."""
-    made.load(*problems.random_fields(cells))
-    made.iterate(2)  # compiles
-    iterate = partial(made.iterate, ITERATIONS)
-    taken = problems.measured(made.backend, iterate, repeats, stop, made.captured)
-    return problems.per(taken, ITERATIONS)
 
 
 def check(make: Callable, backend: Backend) -> Row:
     """Compare a few iterations on a small grid with the float64 reference and the model's bits."""
     found = _small_result(make(backend, SMALL))
     same = np.array_equal(found, _small_result(sweeps.ModelRelax(backend, SMALL)))
-    error = problems.relative_error(found, _truth())
+    x, b = (field.astype(float) for field in problems.random_fields(SMALL))
+    truth = reference.relax(x, b, POISSON, FREE_SLIP, CHECKED_ITERATIONS)[0]
+    error = problems.relative_error(found, truth)
     return {"error": error, "same_bits": "same" if same else "different"}
 
 
@@ -183,12 +172,6 @@ def _small_result(made: Any) -> NDArray:
     made.load(*problems.random_fields(SMALL))
     made.iterate(CHECKED_ITERATIONS)
     return made.result()
-
-
-@cache
-def _truth() -> NDArray:
-    x, b = (field.astype(float) for field in problems.random_fields(SMALL))
-    return reference.relax(x, b, POISSON, FREE_SLIP, CHECKED_ITERATIONS)[0]
 
 
 def copy_rate_of_memory(backend: Any) -> float:

@@ -1,10 +1,7 @@
-"""Red-black iterations of Poisson's equation on CPU threads, in Numba.
+"""Red-black iterations of Poisson's equation on CPU threads, in Numba, with the model's bits.
 
-They have plain layouts, or test for convergence in one way or another. Interleaved arrays are (nz,
-ny, nx). Colours are (2, nz, ny, nx / 2), nx even: element (k, z, y, c) is the cell x = 2 c + ((k +
-y + z) & 1). A cell at a wall takes its own value for that of the cell behind it: its own row stands
-in for a row beyond the walls of y and z. The operations of a cell, and their order, are those of
-the model, so that the results have the same bits.
+Interleaved arrays are (nz, ny, nx). Colours are (2, nz, ny, nx / 2), nx even: element (k, z, y, c)
+is the cell x = 2 c + ((k + y + z) & 1). A cell at a wall takes its own value for that behind it.
 """
 
 from functools import cache
@@ -12,8 +9,9 @@ from functools import cache
 import numpy as np
 from numba import njit, prange
 
-compiled = njit(cache=True, error_model="numpy")
-compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
+from hybrid_nbody.benchmarks.harness.loops import compiled, compiled_parallel
+from hybrid_nbody.fluid.kernels.reference import colour_of
+
 inlined = njit(inline="always", error_model="numpy")
 
 
@@ -122,11 +120,7 @@ def relaxing_plane(note, zero):
 
 @cache
 def relaxing(note, zero):
-    """Return a function that does iterations on colours.
-
-    It takes x, b, 1 / diagonal, the tolerance, the most iterations, a (2, nz) array for what
-    `relaxing_plane` returns of each plane, and a limit: iterations end if nothing there is larger.
-    """
+    """Return a function that does iterations on colours, until no plane's note is above a limit."""
     relax_plane = relaxing_plane(note, zero)
 
     @njit(error_model="numpy", parallel=True)
@@ -145,17 +139,10 @@ def relaxing(note, zero):
     return relax
 
 
-def colour_of(shape):
-    """Return the colour of every cell, 0 where x + y + z is even, else 1."""
-    planes, rows, columns = np.indices(shape, sparse=True)
-    return (planes + rows + columns) & 1
-
-
 def split(field):
     """Return the colours of a field, nx even."""
     colour = colour_of(field.shape)
-    shape = (*field.shape[:2], field.shape[2] // 2)
-    return np.stack([field[colour == k].reshape(shape) for k in (0, 1)])
+    return np.stack([field[colour == k].reshape(*field.shape[:2], -1) for k in (0, 1)])
 
 
 def merge(colours):

@@ -1,8 +1,4 @@
-"""``bench fluid``, phases and solvers: runs of the plume, and solves of Poisson's equation.
-
-Whole runs by one thread, by all threads and by a GPU; and a random smooth right-hand side within
-walls, solved to a given residual.
-"""
+"""``bench fluid``, phases and solvers: runs of the plume, and solves of Poisson's equation."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -10,20 +6,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.timing import seconds_of
 from hybrid_nbody.benchmarks.fluid import problems
 from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part, Settings
-from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times, seconds_of, speedup
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times, speedup
 from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.solvers.base import Accuracy
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
-from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
+from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
 from hybrid_nbody.fluid.stencil import POISSON
 
 LONGEST_RUN = 12.0
 """Seconds: longer runs do fewer steps, but at least `FEWEST_STEPS`, after which the fluid moves."""
 
 FEWEST_STEPS = 8
+PLUME_STEPS = 100
 
 TOTALS = {
     ("lexicographic", 42): 160074.0,
@@ -31,11 +29,15 @@ TOTALS = {
     ("red-black", 84): 119693.7,
     ("red-black", 168): 134588.8,
 }
-"""Total density at the end of a whole run, from a program of the course's method in float32, summed
-in float64."""
+"""Total density at the end of a whole run, from a program of the course's method in float32."""
 
 CHECK_STEPS = 3
-CHECK_EVENTS = ((0, "density", (8.0,)), (0, "velocity", (1.0, -2.0, 0.5)))
+CHECKED = (
+    "fluid.grid=collocated",
+    "fluid.projection=exact",
+    "sources.carry_over=false",
+    "sources.events=[{step: 0, density: 8}, {step: 0, velocity: [1, -2, 0.5]}]",
+)
 CHECK_ITERATIONS = 3
 
 
@@ -60,12 +62,12 @@ class Phase(NamedTuple):
             "steps": steps,
             **taken.columns,
             "error": error,
-            "note": "" if steps == problems.PLUME_STEPS else f"{steps} steps",
+            "note": "" if steps == PLUME_STEPS else f"{steps} steps",
             "total": total,
             "cells_per_s": edge**3 / taken.median,
             "iterations": iterations / steps,
         }
-        if steps == problems.PLUME_STEPS and (self.solver, edge) in TOTALS:
+        if steps == PLUME_STEPS and (self.solver, edge) in TOTALS:
             row["total_error"] = abs(total / TOTALS[self.solver, edge] - 1)
         return row | speedup(rows, head, taken.median, "part", "cells")
 
@@ -77,16 +79,12 @@ PHASES = (
     Phase("red-black", "gpu", "red-black, GPU"),
 )
 
-RELAXATIONS = {"lexicographic": Lexicographic, "red-black": RedBlack}
-
 
 class PlumeRun:
     """A run of the plume that can be done again and again."""
 
     def __init__(self, backend: Backend, cells: problems.Cells, solver: str):
-        relaxation = RELAXATIONS[solver]
-        plume = problems.PLUME, problems.PLUME_EVENTS
-        self.model = problems.make_model(backend, cells, relaxation, *plume)
+        self.model = problems.plume(backend, cells, f"solver.method={solver}")
         self.backend = backend
         self.rest = np.zeros(tuple(reversed(cells)), self.model.kernels.dtype)
         self.start = self.model.scalars()
@@ -128,20 +126,19 @@ PHASES_PART = PhasesPart(
     "phases",
     "--sizes",
     {"cpu": (42, 84), "gpu": (42, 84, 168, 336)},
-    "Phases, {edge}^3 cells: a step of the plume, "
-    f"at most {problems.COURSE.iterations} iterations a solve",
+    "Phases, {edge}^3 cells: a step of the plume, at most 20 iterations a solve",
     PHASES,
 )
 
 
 def steps_within(seconds_of_a_step: float) -> int:
     """Return the steps of a run: all, or as many as `LONGEST_RUN` allows."""
-    return max(FEWEST_STEPS, min(problems.PLUME_STEPS, int(LONGEST_RUN / seconds_of_a_step)))
+    return max(FEWEST_STEPS, min(PLUME_STEPS, int(LONGEST_RUN / seconds_of_a_step)))
 
 
 def error_of_steps(backend: Backend) -> float:
     """Return how far a few steps on a small grid, of red-black solves, are from the reference."""
-    model = problems.make_model(backend, SMALL, RedBlack, problems.CLEARED, CHECK_EVENTS)
+    model = problems.plume(backend, SMALL, *CHECKED)
     model.advance(CHECK_STEPS)
     arrays = (*model.state.velocity, model.state.density)
     found = [backend.download(array[1:-1]) for array in arrays]
@@ -152,14 +149,14 @@ def _reference_steps() -> tuple:
     """Return velocity and density, in float64, after the same."""
     fields: Any = np.zeros((4, *reversed(SMALL)))
     *velocity, density = fields
-    x0, _, y0, _, z0, _ = problems.centre(SMALL).edges
+    x0, y0, z0 = (number // 2 - 1 for number in SMALL)
     for array, value in zip((density, *velocity), (8.0, 1.0, -2.0, 0.5), strict=True):
         array[z0, y0, x0] = value
-    physics, course = problems.CLEARED, problems.COURSE
-    moving = physics.dt, physics.viscosity, physics.diffusivity, FREE_SLIP, 0.5 * max(SMALL)
-    accuracy: Any = {"iterations": course.iterations, "tolerance": course.tolerance}
+    moving = 0.1, 1e-4, 1e-4, FREE_SLIP, 0.5 * max(SMALL)  # dt, viscosity, diffusivity
     for _ in range(CHECK_STEPS):
-        velocity, density = reference.step(velocity, density, *moving, **accuracy)
+        velocity, density = reference.step(
+            velocity, density, *moving, iterations=20, tolerance=1e-7
+        )
     return *velocity, density
 
 
@@ -182,13 +179,11 @@ RESIDUAL = 1e-3
 """The largest, relative to the largest right-hand side, at which a solve ends."""
 
 DTYPE = "f8"
-"""Of the numbers: in float32 the solution of a large grid is not exact enough for smaller
-residuals."""
+"""Of the numbers: float32 is not exact enough on a large grid."""
 
 CHUNK = 500
-"""Iterations after which a request to stop is heard."""
-
 MOST_ITERATIONS = 40000
+"""Iterations after which a request to stop is heard, and most of a solve."""
 
 SOLVERS: Mapping[str, Callable] = {"red-black": RedBlack, "sor": Sor, "multigrid": Multigrid}
 """The solvers by name: each is made with kernels, a halo and `Accuracy`."""

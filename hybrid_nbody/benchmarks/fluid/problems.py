@@ -1,8 +1,9 @@
 """Common parts of ``bench fluid``: settings, tasks, timing, the plume, random fields."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,20 +11,21 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.timing import seconds_of
 from hybrid_nbody.benchmarks.harness import measure
 from hybrid_nbody.benchmarks.harness.machine import Devices
 from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, Times, timed
 from hybrid_nbody.benchmarks.harness.record import Task
-from hybrid_nbody.fluid.frames import Frames
 from hybrid_nbody.fluid.grid import Boundary, Slab
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.model import FluidModel
-from hybrid_nbody.fluid.solvers.base import Accuracy
-from hybrid_nbody.fluid.sources import Box, Event, Sources
-from hybrid_nbody.fluid.step import Physics
+from hybrid_nbody.parallel import shares
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import FullGrid
 from hybrid_nbody.parallel.one_rank import OneRank
+from hybrid_nbody.parallel.placement import Placement
+from hybrid_nbody.running.models import MODELS
+from hybrid_nbody.running.start import resolved
 
 ROW_SECONDS = 15.0
 """About as long as the timings of a row may take: slow ones are repeated less often."""
@@ -31,29 +33,8 @@ ROW_SECONDS = 15.0
 DTYPE = "f4"
 FREE_SLIP = Boundary.of_axes(("free-slip",) * 3)
 
-COURSE = Accuracy(iterations=20, tolerance=1e-7)
-"""The end of a solve of the course's program."""
-
-PLUME = Physics(dt=0.1, viscosity=1e-4, diffusivity=1e-4, projection="course", carry_over=True)
-CLEARED = Physics(dt=0.1, viscosity=1e-4, diffusivity=1e-4)
-PLUME_STEPS = 100
-
-PLUME_EVENTS = (
-    (0, "density", (8.0,)),
-    (5, "velocity", (0.0, 2.0, 0.0)),
-    (12, "density", (6.0,)),
-    (20, "velocity", (1.0, 0.0, 1.0)),
-    (31, "density", (9.0,)),
-    (38, "velocity", (0.0, -1.0, 2.0)),
-    (46, "density", (5.0,)),
-    (55, "velocity", (-2.0, 1.0, 0.0)),
-    (63, "density", (10.0,)),
-    (71, "velocity", (0.0, 0.0, -3.0)),
-    (80, "density", (7.0,)),
-    (88, "velocity", (2.0, 2.0, 2.0)),
-)
-"""Step, field and values, all in the cell at the centre: those of ``input/plume_84.yaml`` and its
-fellows."""
+PLUME = Path(__file__).parents[2] / "examples" / "plume_84.yaml"
+"""The plume of the course, on one of its grids."""
 
 SMALL = (10, 8, 9)
 """Cells nx, ny, nz on which results are compared with the float64 reference."""
@@ -62,10 +43,7 @@ Cells = tuple[int, int, int]
 
 
 class Settings(NamedTuple):
-    """The options of a benchmark, and the devices that it uses.
-
-    `backend` is auto, cpu or gpu; `asked` has the edges of grids by the option that asked for them.
-    """
+    """The devices and the options: auto, cpu or gpu, and edges by the option that asks for them."""
 
     devices: Devices
     backend: str
@@ -80,21 +58,14 @@ class Settings(NamedTuple):
         """Return whether rungs of a device belong in the table."""
         return self.backend in ("auto", device)
 
-    def open(self, device: str, threads: int | None = None) -> Any:
-        """Return a backend to be measured: Numba's threads are those of the last one opened."""
-        if device == "gpu":
-            return self.devices.gpu
-        return CpuBackend(threads or self.devices.cpu.threads)
-
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the benchmark: a table for each device and size.
+    """A part of the benchmark: a table for each title, of an edge of the grid and a device.
 
-    `option` says how large its grids are, and `sizes` has their edges by default for each device;
-    `title` is that of a table, with its edge and device to be filled in. A rung has a name, a
-    device, and the threads of a CPU (None: all); ``row(repeats, backend, head, rows, stop)``
-    returns what is added to its head. Its name stands in the column `also`, too.
+    `option` asks for the edges, and `sizes` has the default ones for each device. A rung has a
+    name, a device, and threads of a CPU (None: all); ``row(repeats, backend, head, rows, stop)``
+    returns what is added to its head. The name of a row, `row`, stands in the column `also`, too.
     """
 
     name: str
@@ -103,6 +74,7 @@ class Part:
     title: str
     rungs: Sequence[Any]
     also: str = "rung"
+    row: str = "{rung.name}"
 
     def tasks(self, settings: Settings) -> Iterator[Task]:
         for device in filter(settings.wants, self.sizes):
@@ -114,29 +86,19 @@ class Part:
         section = self.title.format(edge=edge, device=" ".join(devices).upper())
         for rung in self.rungs:
             if rung.device in devices:
-                name = self.row_name(rung, edge)
+                name = self.row.format(rung=rung, edge=edge)
                 head = {"part": self.name, "cells": edge, "device": rung.device, "rung": name}
                 head[self.also] = name
                 yield Task(section, name, partial(_row, head, rung, settings))
 
-    def row_name(self, rung: Any, edge: int) -> str:
-        """Return what a row of the table is called."""
-        return str(rung.name)
-
-
-class Curve(Part):
-    """A part with one table a device, a row for each size."""
-
-    def row_name(self, rung: Any, edge: int) -> str:
-        """Return the size."""
-        return f"{edge}^3"
-
 
 def _row(head: Row, rung: Any, settings: Settings, rows: list[Row], stop: Stop) -> Row:
-    if rung.device == "gpu" and not settings.devices.gpu:
+    backend = settings.devices.gpu
+    if rung.device == "gpu" and not backend:
         return head | {"note": "needs a GPU"}
     stop()
-    backend = settings.open(rung.device, rung.threads)
+    if rung.device == "cpu":  # Numba's threads are those of the last backend
+        backend = CpuBackend(rung.threads or settings.devices.cpu.threads)
     head["threads"] = getattr(backend, "threads", None)
     return head | rung.row(settings.repeats, backend, head, rows, stop)
 
@@ -144,12 +106,9 @@ def _row(head: Row, rung: Any, settings: Settings, rows: list[Row], stop: Stop) 
 def measured(
     backend: Backend, action: Action, repeats: int, stop: Stop, captured: bool = True
 ) -> Times:
-    """Time `action`, fewer times if it is slow.
-
-    Where it waits for the device, it cannot be `captured` in a graph.
-    """
+    """Time `action`, `captured` in a graph unless it waits for it; fewer times if it is slow."""
     stop()
-    fitting = measure.affordable(repeats, measure.seconds_of(backend, action), ROW_SECONDS)
+    fitting = measure.affordable(repeats, seconds_of(backend, action), ROW_SECONDS)
     if captured and fitting == repeats:
         return timed(backend, action, repeats, stop)
     return measure.timings(backend, action, fitting, stop)
@@ -167,33 +126,19 @@ def make_grid(backend: Backend, cells: Cells, dtype: str = DTYPE) -> tuple[Any, 
     return make_kernels(backend, Slab.whole(cells, FREE_SLIP), dtype), halo
 
 
-def centre(cells: Cells) -> Box:
-    """Return the cell at the centre, as the course's program numbers it."""
-    return Box.cell(*(number // 2 - 1 for number in cells))
-
-
-def make_model(
-    backend: Backend, cells: Cells, solver: Callable, physics: Physics, events: Sequence
-) -> FluidModel:
-    """Return a fluid at rest.
-
-    ``solver(kernels, halo, accuracy)`` returns a solver; events are (step, field, values) in the
-    cell at the centre.
-    """
-    kernels, halo = make_grid(backend, cells)
-    box = centre(cells)
-    sources = Sources([Event(step, step, field, values, box) for step, field, values in events])
-    method = solver(kernels, halo, COURSE)
-    alone = Communicator(OneRank())
-    return FluidModel(kernels, halo, alone, method, physics, sources, Frames(), COURSE.iterations)
+def plume(backend: Backend, cells: Cells, *settings: str) -> FluidModel:
+    """Return the plume on another grid and with other settings, which are as those of ``--set``."""
+    config = resolved(PLUME, [f"grid.cells={list(cells)}", *settings])
+    placement = Placement(backend, "to be measured", [], False, (backend.name,))
+    devices = shares.Devices(assign=lambda *asked: placement)
+    builder = MODELS[config.model].builder(config, Communicator(OneRank()), devices)
+    model: FluidModel = builder.fresh(builder.initial()).model
+    return model
 
 
 @lru_cache(maxsize=2)
 def random_fields(cells: Cells, seed: int = 1) -> tuple[NDArray, NDArray]:
-    """Return a first guess and a right-hand side without average, random; the last ones are kept.
-
-    Both are (nz, ny, nx) arrays of float32.
-    """
+    """Return a random first guess and a right-hand side without average, (nz, ny, nx)."""
     random = np.random.default_rng(seed)
     x, b = random.standard_normal((2, *reversed(cells)), np.float32)
     return x, b - b.mean()

@@ -1,9 +1,7 @@
 """Red-black iterations of Poisson's equation, ready to run: plain kernels, and those of the model.
 
-All have ``load(x, b)``, which takes a first guess and a right-hand side, ``iterate(count)``, and
-``result()``, which returns the solution so far; fields are (nz, ny, nx) of float32 on the host.
-``captured`` says whether iterations can be captured in a graph: the host takes no part in them.
-None of their tests for convergence is ever met: `TOLERANCE`.
+All have ``load(x, b)`` of first guess and right-hand side, ``iterate(count)`` and ``result()``, and
+say whether iterations can be ``captured`` in a graph; fields are (nz, ny, nx) of float32.
 """
 
 from pathlib import Path
@@ -63,8 +61,7 @@ NOTES = {
     "count": (np.int64(0), 0.0),
     "largest": (np.float32(0), float(TOLERANCE)),
 }
-"""First values of what is noted of the changes of a plane, and limits up to which iterations end:
-nothing; the cells that changed, in an integer; the largest change, a float."""
+"""What is noted of changes: its first value, and a limit up to which iterations end."""
 
 
 class ColourLoops(InterleavedLoops):
@@ -88,10 +85,7 @@ class ColourLoops(InterleavedLoops):
 
 
 class PlainKernels:
-    """Interleaved arrays on a GPU, by ``sweeps.cu``; a subclass notes changes.
-
-    A block has threads along x, y and z, and `kernel` does a half sweep.
-    """
+    """Interleaved arrays on a GPU, by ``sweeps.cu``; a subclass notes changes."""
 
     captured = True
     noted: tuple[Any, ...] = ()
@@ -124,10 +118,7 @@ class PlainKernels:
 
 
 class OneFlag(PlainKernels):
-    """One flag in the device's memory, raised by each thread whose cell changed, or once a block.
-
-    The model has one thread of a block raise it, if it is not seen up yet.
-    """
+    """One flag in the device's memory, raised by each thread whose cell changed, or by a block."""
 
     def __init__(self, kernel: str, backend: Any, cells: Cells):
         super().__init__(backend, cells, kernel=kernel)

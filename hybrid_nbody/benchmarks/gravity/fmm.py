@@ -15,20 +15,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from hybrid_nbody.analysis.style import BLACK, BODY_COLOURS, new_figure
+from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.base import Array, Backend
-from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
+from hybrid_nbody.backends.timing import Spans, seconds_of
+from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures, runs
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, alike
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.harness.runs import (
-    Problem,
-    ProductionRun,
-    clumps,
-    disc,
-    galaxies,
-    plummer_sphere,
-    tree_force,
-)
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
@@ -46,24 +38,17 @@ PROMISED = 10.0
 ROW_SECONDS = 1.5
 FEWEST = 3
 LONGEST_ROW = 60.0
-"""Seconds that the timings of a row may take, the fewest of a slow one, and seconds from which a
-direct sum is left out."""
+"""Seconds that timings of a row may take, the fewest, and when a direct sum is left out."""
 
 ERRORS = ("error_rms", "error_most")
 WATCHED = 3
 """Forces that tell what each phase takes."""
 
+SAME_BODIES = ("device", "bodies", "method")
 DIRECT = "direct"
 REST = "rest"
-ON_HOST = {
-    "curve": "sort",
-    "eighths": "tree",
-    "plant": "tree",
-    "set_parts": "tree",
-    "sums": "sums",
-}
-"""The phase that a method of a tree belongs to. On a CPU each cell finds its sources and adds up
-far and near field in one go."""
+ON_HOST = {"curve": "sort", "eighths": "tree", "plant": "tree", "set_parts": "tree", "sums": "sums"}
+"""The phase of a method of a tree. On a CPU each cell finds and sums its sources in one go."""
 
 PHASES = ("sort", "tree", "lists", "far", "near", "sums", REST)
 
@@ -85,19 +70,18 @@ COLUMNS = (
     Column("bytes_per_body", "kept from force to force", "bytes a\nbody", "3"),
 )
 
-
-DISTRIBUTIONS: dict[str, Callable[[int], Problem]] = {
-    SPHERE: plummer_sphere,
-    "clumps": clumps,
-    "galaxies": galaxies,
-    "disc": disc,
+DISTRIBUTIONS: dict[str, Callable[[int], runs.Problem]] = {
+    SPHERE: runs.plummer_sphere,
+    "clumps": runs.clumps,
+    "galaxies": runs.galaxies,
+    "disc": runs.disc,
 }
 
 
 class Case(NamedTuple):
     """Bodies of a distribution on a device, and true accelerations of some of them."""
 
-    problem: Problem
+    problem: runs.Problem
     checked: NDArray
     truth: NDArray
 
@@ -117,7 +101,7 @@ class Case(NamedTuple):
         return {"error_rms": float(np.sqrt(np.mean(error**2))), "error_most": most}
 
 
-def true_accelerations(backend: Backend, problem: Problem, targets: NDArray) -> NDArray:
+def true_accelerations(backend: Backend, problem: runs.Problem, targets: NDArray) -> NDArray:
     """Return accelerations in float64, summed on the device, (len(targets), 3)."""
     position = backend.upload(problem.position.astype("f8"))
     mass = backend.upload(problem.mass.astype("f8"))
@@ -132,12 +116,11 @@ def true_accelerations(backend: Backend, problem: Problem, targets: NDArray) -> 
 
 def run(arguments: Namespace) -> int:
     """Carry out ``bench fmm`` and return the exit code."""
-    repeats = options.repeats(arguments)
     names = options.words("--distributions", arguments.distributions, tuple(DISTRIBUTIONS))
     accuracies = read_accuracies(arguments.accuracies)
     asked = options.sizes(arguments)
     devices = machine.find_devices(arguments.backend)
-    sweep = Sweep(arguments.precision, repeats, accuracies)
+    sweep = Sweep(arguments.precision, arguments.repeats, accuracies)
     wanted = filter(None, (devices.cpu, devices.gpu))
     backends = [one for one in wanted if arguments.backend in ("auto", one.name)]
     sizes = {one.name: sorted(asked or SIZES[one.name]) for one in backends}
@@ -166,11 +149,6 @@ def read_accuracies(text: str) -> list[float]:
     return found
 
 
-def method_of(accuracy: float) -> str:
-    """Return what a row calls a tree."""
-    return f"fmm {np.format_float_scientific(accuracy, trim='-', exp_digits=1)}"
-
-
 class Sweep:
     """All rows: for each size the direct sum, and trees of every accuracy."""
 
@@ -187,8 +165,9 @@ class Sweep:
             direct = head | {"method": DIRECT}
             yield Task(section, f"{number} bodies, direct", partial(self._direct, direct, backend))
             for accuracy in self.accuracies:
-                tree = head | {"method": method_of(accuracy), "accuracy": accuracy}
-                label = f"{number} bodies, {tree['method']}"
+                method = f"fmm {np.format_float_scientific(accuracy, trim='-', exp_digits=1)}"
+                tree = head | {"method": method, "accuracy": accuracy}
+                label = f"{number} bodies, {method}"
                 yield Task(section, label, partial(self._tree, tree, backend))
 
     def _direct(self, head: Row, backend: Backend, rows: list[Row], stop: Stop) -> Row:
@@ -200,7 +179,7 @@ class Sweep:
         if expected > LONGEST_ROW:
             return head | {"note": f"left out: about {duration(expected)}"}
         case = self.case(backend, head["distribution"], head["bodies"])
-        run = ProductionRun(backend, self.precision, case.problem)
+        run = runs.ProductionRun(backend, self.precision, case.problem)
         row = head | self._times(backend, run.force, head["bodies"], stop)
         return row | case.errors(backend, run.state.acceleration)
 
@@ -208,7 +187,7 @@ class Sweep:
         number = head["bodies"]
         case = self.case(backend, head["distribution"], number)
         stop()
-        force = tree_force(backend, case.problem, self.precision, head["accuracy"])
+        force = runs.tree_force(backend, case.problem, self.precision, head["accuracy"])
         action = partial(force.accelerations, NullTimer())
         row = head | self._times(backend, action, number, stop)
         row |= {"order": force.expansion.order, "capacity": force.expansion.capacity}
@@ -224,13 +203,10 @@ class Sweep:
         """Return the times and the rate of a force, which the host launches."""
         action()
         stop()
-        seconds = measure.seconds_of(backend, action)
+        seconds = seconds_of(backend, action)
         repeats = measure.affordable(self.repeats, seconds, ROW_SECONDS, FEWEST)
         taken = measure.timings(backend, action, repeats, stop)
         return taken.columns | {"rate": number / taken.median}
-
-
-SAME_BODIES = ("device", "bodies", "method")
 
 
 def expected_seconds(head: Row, rows: Sequence[Row], precision: str) -> float:
@@ -265,28 +241,16 @@ def _phases_on_device(backend: Backend, force: TreeForce) -> dict[str, float]:
 
 def _phases_on_host(backend: Backend, force: TreeForce) -> dict[str, float]:
     """Return the seconds of each phase of some forces: of methods of the tree."""
-    spans: list[tuple[str, Any, Any]] = []
-
-    def watched(phase: str, method: Callable) -> Callable:
-        def call(*arguments: Any, **named: Any) -> Any:
-            start = backend.mark()
-            result = method(*arguments, **named)
-            spans.append((phase, start, backend.mark()))
-            return result
-
-        return call
-
+    spans = {phase: Spans(backend) for phase in ON_HOST.values()}
     tree = force.tree.tree
     for name, phase in ON_HOST.items():
-        setattr(tree, name, watched(phase, getattr(tree, name)))
-    start = backend.mark()
-    for _ in range(WATCHED):
-        force.accelerations(NullTimer())
-    total = backend.elapsed(start, backend.mark())
-    seconds = dict.fromkeys((*ON_HOST.values(), REST), 0.0)
-    for phase, begin, end in spans:
-        seconds[phase] += backend.elapsed(begin, end)
-    seconds[REST] = max(0.0, total - sum(seconds.values()))
+        setattr(tree, name, spans[phase].span()(getattr(tree, name)))
+    whole = Spans(backend)
+    with whole.span():
+        for _ in range(WATCHED):
+            force.accelerations(NullTimer())
+    seconds = {phase: own.seconds() for phase, own in spans.items()}
+    seconds[REST] = max(0.0, whole.seconds() - sum(seconds.values()))
     return seconds
 
 
@@ -307,25 +271,25 @@ def bytes_of(thing: Any, seen: set[int]) -> int:
     return sum(bytes_of(part, seen) for part in parts)
 
 
+LINE = ("device", "distribution", "method")
+
+
 def lines_of(rows: Sequence[Row]) -> list[tuple[tuple, list[Row]]]:
-    """Return (device, distribution, method) and the measured rows of each, by size."""
-    keys = ("device", "distribution", "method")
-    rows = pictures.having(rows, "rate")
-    heads = dict.fromkeys(tuple(row[key] for key in keys) for row in rows)
-    return [(head, alike(rows, dict(zip(keys, head, strict=True)), *keys)) for head in heads]
+    """Return the values of `LINE`, and the measured rows of each, by size."""
+    heads = {tuple(row[key] for key in LINE): row for row in pictures.having(rows, "rate")}
+    measured = pictures.having(rows, "rate")
+    return [(head, alike(measured, row, *LINE)) for head, row in heads.items()]
 
 
 def crossovers(rows: Sequence[Row]) -> list[Row]:
     """Return the bodies from which each tree is faster than the direct sum, where they cross."""
-    seconds = {
-        head: {row["bodies"]: row["median_s"] for row in own} for head, own in lines_of(rows)
-    }
+    lines = lines_of(rows)
+    seconds = {head: {row["bodies"]: row["median_s"] for row in own} for head, own in lines}
     found = []
-    for (device, distribution, method), tree in seconds.items():
-        direct = seconds.get((device, distribution, DIRECT), {})
-        least = faster_from(tree, direct)
+    for (*bodies, method), tree in seconds.items():
+        least = faster_from(tree, seconds.get((*bodies, DIRECT), {}))
         if method != DIRECT and least:
-            head = {"device": device, "distribution": distribution, "method": method}
+            head = dict(zip(LINE, (*bodies, method), strict=True))
             found.append(head | {"bodies": least})
     return found
 
@@ -364,7 +328,7 @@ def keeps_promise(row: Row) -> bool:
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate against bodies for the first distribution, and against errors for all."""
-    figure = new_figure(3.8)
+    figure = style.new_figure(3.8)
     left, right = figure.subplots(1, 2, sharey=True)
     rows = pictures.having(rows, "rate")
     if rows:
@@ -378,16 +342,14 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
 
 def _draw_sizes(axes: Axes, rows: list[Row]) -> None:
     """Draw the rate against bodies, a line for the direct sum and for each accuracy."""
-    for ((_, _, method), own), colour in zip(lines_of(rows), (BLACK, *BODY_COLOURS), strict=False):
-        look = {"color": colour, "markersize": 3.5, "label": method}
-        pictures.draw_line(axes, own, "bodies", "rate", "o-", **look)
-    pictures.size_axis(axes, {row["bodies"] for row in rows}, base=2)
+    colours = (style.BLACK, *style.BODY_COLOURS)
+    for ((_, _, method), own), colour in zip(lines_of(rows), colours, strict=False):
+        pictures.draw_line(axes, own, "bodies", "rate", color=colour, label=method)
+    style.size_axis(axes, {row["bodies"] for row in rows}, base=2)
     axes.tick_params(axis="x", labelsize=6)
-    axes.set_yscale("log")
-    pictures.decades(axes.yaxis)
+    axes.set(yscale="log", xlabel="bodies", ylabel="bodies/s")
+    style.decades(axes.yaxis, pictures.rate_text)
     axes.set_title(rows[0]["distribution"], loc="left")
-    axes.set_xlabel("bodies")
-    axes.set_ylabel("bodies/s")
     axes.legend(fontsize=7)
 
 
@@ -396,11 +358,9 @@ def _draw_errors(axes: Axes, rows: list[Row]) -> None:
     largest = max((row["bodies"] for row in rows), default=0)
     rows = [row for row in rows if row["bodies"] == largest]
     lines = pictures.groups(rows, "distribution")
-    for ((name,), own), colour in zip(lines, BODY_COLOURS, strict=False):
-        look = {"color": colour, "markersize": 3.5, "label": name}
-        pictures.draw_line(axes, own, "error_rms", "rate", "o-", **look)
-    axes.set_xscale("log")
-    pictures.decades(axes.xaxis, "{:.0e}".format)
+    for ((name,), own), colour in zip(lines, style.BODY_COLOURS, strict=False):
+        pictures.draw_line(axes, own, "error_rms", "rate", color=colour, label=name)
+    axes.set(xscale="log", xlabel="rms error over the rms acceleration")
+    style.decades(axes.xaxis, "{:.0e}".format)
     axes.set_title(f"{largest} bodies", loc="left")
-    axes.set_xlabel("rms error over the rms acceleration")
     axes.legend(fontsize=7)

@@ -1,9 +1,7 @@
 """``bench limits``: the GPU kernels of a run against what their arithmetic allows at most.
 
-Beside them stand accelerations with plain atomic adds, which show what a fixed order of the sums
-costs. Their last bits differ from call to call, so that no run uses them.
-
-Of a tree there are the pairs of nearby bodies, and the translations from one cell to another.
+Accelerations with plain atomic adds, whose bits differ from call to call, show what a fixed order
+of the sums costs. Of a tree there are pairs of nearby bodies, and translations between cells.
 """
 
 import math
@@ -18,17 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.style import new_figure
+from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
+from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures, runs
 from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, timed
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.harness.runs import (
-    ProductionRun,
-    massive_box,
-    plummer_sphere,
-    tree_force,
-)
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric
@@ -58,11 +50,8 @@ INSTRUCTIONS = {
     "mixed": {ACCELERATIONS: 19, EQUAL: 18, POTENTIAL: 14, JERKS: 33},
     "double": {ACCELERATIONS: 16, EQUAL: 15, POTENTIAL: 12, JERKS: 31},
 }
-"""Least instructions of an interaction: every issue slot in single and mixed, those of float64
-alone in double. docs/benchmarks-appendix.md derives them term by term.
-
-A pair that is computed once counts as two interactions; its sums can exceed what is the ceiling of
-the others."""
+"""Least instructions of an interaction, of float64 alone in double: docs/benchmarks-appendix.md
+derives them. A pair that is computed once counts as two, and can exceed this ceiling."""
 
 COLUMNS = (
     measure.PRECISION,
@@ -79,7 +68,7 @@ COLUMNS = (
 )
 
 
-def action_of(kernel: str, run: ProductionRun) -> Action:
+def action_of(kernel: str, run: runs.ProductionRun) -> Action:
     """Return what is timed of a run that is ready to sum."""
     if kernel == PACK:
         return partial(run.kernels.pack, run.state)
@@ -97,11 +86,10 @@ def action_of(kernel: str, run: ProductionRun) -> Action:
 
 def run(arguments: Namespace) -> int:
     """Carry out ``bench limits`` and return the exit code."""
-    repeats = options.repeats(arguments)
     asked = options.sizes(arguments)
     devices = machine.find_devices("gpu")
     machine.check_memory(devices, asked or [SIZE, TREE_SIZE])
-    limits = Limits(devices, repeats)
+    limits = Limits(devices, arguments.repeats)
     tasks = [limits.task(*row) for row in chosen(sorted(asked))]
     trees = product(sorted(asked) or [TREE_SIZE], ACCURACIES, TREE_KERNELS)
     tasks += [limits.tree_task(*row) for row in trees]
@@ -121,8 +109,8 @@ class Limits:
         self.backend = devices.gpu
         self.repeats = repeats
         self.peak = cache(lambda: machine.measure_peak(devices.gpu))
-        self.problem = cache(massive_box)
-        self.sphere = cache(plummer_sphere)
+        self.problem = cache(runs.massive_box)
+        self.sphere = cache(runs.plummer_sphere)
 
     def task(self, precision: str, number: int, kernel: str) -> Task:
         section = f"{precision}: random in [-5, 5]^3, masses in [1, 10]"
@@ -133,7 +121,7 @@ class Limits:
         problem = self.problem(number)
         if kernel == EQUAL:
             problem = replace(problem, mass=np.ones_like(problem.mass))
-        run = ProductionRun(self.backend, precision, problem)
+        run = runs.ProductionRun(self.backend, precision, problem)
         run.force()
         taken = timed(self.backend, action_of(kernel, run), self.repeats, stop)
         row = {"precision": precision, "bodies": number, "kernel": kernel} | taken.columns
@@ -159,7 +147,7 @@ class Limits:
         self, head: Row, kernel: str, accuracy: float, rows: list[Row], stop: Stop
     ) -> Row:
         """Time a kernel of a tree whose lists are there; its sums are of no use afterwards."""
-        force = tree_force(self.backend, self.sphere(head["bodies"]), "single", accuracy)
+        force = runs.tree_force(self.backend, self.sphere(head["bodies"]), "single", accuracy)
         tree: Any = force.tree.tree
         if kernel == NEAR:
             number = pairs_of(tree)
@@ -224,11 +212,7 @@ def translations_of(tree: Any) -> int:
 
 
 def instructions_of_translation(order: int) -> int:
-    """Return the least instructions that take an expansion of an order to another cell.
-
-    One for each product of a multipole and a derivative, and one for each derivative of each step
-    of their recursion.
-    """
+    """Return the least instructions that take an expansion to another cell, one for each term."""
     products = math.comb(order + 6, 6)
     derivatives = sum(math.comb(k + 3, 3) - 1 for k in range(1, order + 1))
     return products + derivatives
@@ -248,7 +232,7 @@ def costs(head: str, fixed: float | None, atomic: float | None, pack: float | No
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate of each kernel as a bar, and its ceiling as a line across."""
     rows = pictures.having(rows)
-    figure = new_figure(1.0 + 0.2 * len(rows))
+    figure = style.new_figure(1.0 + 0.2 * len(rows))
     axes = figure.subplots()
     names: dict[int, str] = {}
     for y, row in enumerate(rows):
@@ -260,7 +244,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
         names[y] = f"{row['precision']}, {row['kernel']}, {row['bodies']}"
     pictures.name_bars(axes, names, len(rows) - 0.4)
     axes.margins(x=0.15)
-    pictures.ticks_text(axes.xaxis, lambda rate: pictures.rate_text(rate) if rate else "0")
+    style.ticks_text(axes.xaxis, lambda rate: pictures.rate_text(rate) if rate else "0")
     axes.set_xlabel(f"{pictures.RATE} (line: what the instructions allow at most)")
     figure.suptitle(pictures.machine_title(facts, "gpu"))
     return figure

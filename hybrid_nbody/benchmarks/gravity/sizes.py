@@ -8,7 +8,7 @@ from functools import cache, partial
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.style import BLACK, SKY, new_figure
+from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, timed
@@ -36,11 +36,10 @@ COLUMNS = (
 
 def run(arguments: Namespace) -> int:
     """Carry out ``bench sizes`` and return the exit code."""
-    repeats = options.repeats(arguments)
     asked = options.sizes(arguments)
     devices = machine.find_devices(arguments.backend)
     machine.check_memory(devices, asked or SIZES[:1])
-    sweep = Sweep(devices, asked, repeats)
+    sweep = Sweep(devices, asked, arguments.repeats)
     tasks = [
         task
         for precision in PRECISIONS
@@ -82,8 +81,7 @@ class Sweep:
 
     def conclude(self, rows: Sequence[Row]) -> list[str]:
         """Return the peak of the GPU and the crossovers, in words."""
-        measured = any(row.get("share_of_ceiling") for row in rows)
-        lines = [self.peak().description] if measured else []
+        lines = [self.peak().description] if pictures.having(rows, "share_of_ceiling") else []
         for precision in PRECISIONS:
             if series(rows, "cpu", precision) and series(rows, "gpu", precision):
                 found = crossover(rows, precision)
@@ -111,18 +109,15 @@ def series(rows: Sequence[Row], device: str, precision: str) -> list[Row]:
 
 def crossover(rows: Sequence[Row], precision: str) -> tuple[float, float] | None:
     """Return the bodies from which the GPU is faster than the CPU, and the rate there, if any."""
-    cpu, gpu = (
-        {row["bodies"]: row["interactions_per_s"] for row in series(rows, device, precision)}
-        for device in ("cpu", "gpu")
-    )
-    return measure.crossing(cpu, gpu)
+    both = (series(rows, device, precision) for device in ("cpu", "gpu"))
+    rates = ({row["bodies"]: row["interactions_per_s"] for row in own} for own in both)
+    return measure.crossing(*rates)
 
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate against bodies for each backend and precision, and mark the crossovers."""
-    figure = new_figure(4.0)
+    figure = style.new_figure(4.0)
     axes = figure.subplots()
-    axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     rows = pictures.having(rows)
     crossovers = {name: crossover(rows, name) for name in pictures.distinct(rows, "precision")}
@@ -131,20 +126,19 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
         found = crossovers[precision]
         if device == "gpu" and found:
             name += f": faster from {found[0]:.0f} bodies"
-        look = {"color": pictures.PRECISION_COLOURS[precision], "markersize": 3.5, "label": name}
-        style = "o-" if device == "gpu" else "s--"
-        pictures.draw_line(axes, group, "bodies", "interactions_per_s", style, **look)
-    star: pictures.Look = {"markersize": 11, "mec": BLACK, "mew": 0.6, "zorder": 4}
+        look = {"color": pictures.PRECISION_COLOURS[precision], "label": name}
+        line = "o-" if device == "gpu" else "s--"
+        pictures.draw_line(axes, group, "bodies", "interactions_per_s", line, **look)
+    star: pictures.Look = {"markersize": 11, "mec": style.BLACK, "mew": 0.6, "zorder": 4}
     for precision, found in crossovers.items():
         if found:
             axes.plot(*found, "*", color=pictures.PRECISION_COLOURS[precision], **star)
     _draw_ceiling(axes, rows)
-    axes.set_ylim(*pictures.whole_decades(*axes.get_ylim()))
-    pictures.decades(axes.yaxis)
-    pictures.fixed_ticks(axes.xaxis, {row["bodies"] for row in rows})
+    axes.set_ylim(*style.whole_decades(*axes.get_ylim()))
+    style.decades(axes.yaxis, pictures.rate_text)
+    style.size_axis(axes, {row["bodies"] for row in rows}, base=2)
     axes.tick_params(axis="x", labelsize=6)
-    axes.set_xlabel("bodies")
-    axes.set_ylabel(pictures.RATE)
+    axes.set(xlabel="bodies", ylabel=pictures.RATE)
     axes.legend(loc="lower right")
     figure.suptitle(pictures.machine_title(facts))
     return figure
@@ -155,7 +149,7 @@ def _draw_ceiling(axes: Axes, rows: list[Row]) -> None:
     row = next((row for row in rows if row.get("share_of_ceiling")), None)
     if row:
         ceiling = row["interactions_per_s"] / row["share_of_ceiling"]
-        axes.axhline(ceiling, color=SKY, linewidth=1.2)
+        axes.axhline(ceiling, color=style.SKY, linewidth=1.2)
         axes.set_ylim(top=2 * ceiling)
         name = f"ceiling of single: {pictures.rate_text(ceiling)}"
         above: pictures.Look = {"xytext": (0, 3), "textcoords": "offset points", "fontsize": 7}

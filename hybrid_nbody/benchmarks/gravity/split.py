@@ -1,7 +1,4 @@
-"""``bench split``: a force that a GPU and CPU threads share, against the share of the CPU.
-
-The verdict on the best share is given in words and in a picture.
-"""
+"""``bench split``: a force that a GPU and CPU threads share, against the share of the CPU."""
 
 import statistics
 from argparse import Namespace
@@ -14,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, PercentFormatter
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILLION, new_figure
+from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
+from hybrid_nbody.backends.timing import seconds_of
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, Times
@@ -31,14 +29,11 @@ ALONE = "alone"
 NEAR = "near"
 EVERYWHERE = "everywhere"
 AUTO = "auto"
-"""The meaning of a row: a device alone, a multiple of the predicted optimum, a given share, or the
-program's own choice."""
+"""Rows: a device alone, a multiple of the predicted optimum, a share, the program's choice."""
 
 CLAIMED = 0.1
-"""The share of experiment E, which it calls hardly worthwhile."""
-
 PROMISED = 0.98
-"""Of the speed of the better device alone: what the choice of auto reaches at least."""
+"""The share that experiment E calls hardly worthwhile; the speed that auto reaches at least."""
 
 SIZES = {"gpu": [16384, 131072], "cpu": [4096]}
 
@@ -73,7 +68,6 @@ COLUMNS = (
 
 def run(arguments: Namespace) -> int:
     """Carry out ``bench split`` and return the exit code."""
-    repeats = options.repeats(arguments)
     sizes = options.sizes(arguments, SIZES[arguments.roles])
     precisions = options.words("--precisions", arguments.precisions, tuple(PRECISIONS))
     threads = read_threads(arguments.threads)
@@ -85,7 +79,7 @@ def run(arguments: Namespace) -> int:
         task
         for precision in precisions
         for number in sizes
-        for task in Problem(main, helper, precision, number, repeats).tasks()
+        for task in Problem(main, helper, precision, number, arguments.repeats).tasks()
     ]
     summary = lambda rows: {"conclusions": conclusions(rows)}  # noqa: E731
     plan = Plan("split", COLUMNS, tasks, draw, words, summarise=summary)
@@ -125,12 +119,12 @@ class Problem:
 
     def tasks(self) -> Iterator[Task]:
         """Yield each device alone, shares near the optimum and everywhere, and that of auto."""
-        yield self._task(ALONE, NAMES[self.main.name], partial(fixed, 0.0))
-        yield self._task(ALONE, "CPU alone", partial(fixed, 1.0))
+        yield self._task(ALONE, NAMES[self.main.name], lambda own: 0.0)
+        yield self._task(ALONE, "CPU alone", lambda own: 1.0)
         for multiple in MULTIPLES:
             yield self._task(NEAR, f"{multiple:g} × optimum", partial(near, multiple))
         for share in SHARES:
-            yield self._task(EVERYWHERE, f"{share:.0%}", partial(fixed, share))
+            yield self._task(EVERYWHERE, f"{share:.0%}", partial(lambda share, own: share, share))
         yield Task(self.section, AUTO, self._auto)
 
     def _task(self, kind: str, label: str, share_of: Callable[[list[Row]], float]) -> Task:
@@ -177,11 +171,6 @@ class Problem:
         return {"share": share, **taken.columns, "interactions_per_s": rate}
 
 
-def fixed(share: float, own: list[Row]) -> float:
-    """Return a share, whatever was measured before."""
-    return share
-
-
 def near(multiple: float, own: list[Row]) -> float:
     """Return a multiple of the predicted optimum; `own` are the rows of the problem so far."""
     return multiple * optimum(*alone(own))
@@ -211,7 +200,7 @@ class SharedForce:
                 stop()
                 batch = self._batch(share, calls)
                 batch()  # a share is prepared at its first force
-                seconds.append(measure.seconds_of(self.backend, batch) / calls)
+                seconds.append(seconds_of(self.backend, batch) / calls)
         return Times(tuple(found[0]), calls), Times(tuple(found[1]), calls)
 
     def _prepared(self, share: float, stop: Stop) -> tuple[Action, int, int]:
@@ -219,7 +208,7 @@ class SharedForce:
         stop()
         self._batch(share, 1)()  # compiles, and prepares the share
         stop()
-        seconds = measure.seconds_of(self.backend, self._batch(share, 1))
+        seconds = seconds_of(self.backend, self._batch(share, 1))
         calls = measure.calls_for(seconds)
         batch = self._batch(share, calls)
         if calls > 1:
@@ -262,7 +251,7 @@ def problems(rows: Sequence[Row]) -> list[list[Row]]:
 
 def conclusions(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return what the rows say of each problem."""
-    return [_conclusion(group) for group in problems(rows)]
+    return list(map(_conclusion, problems(rows)))
 
 
 def _conclusion(rows: list[Row]) -> dict[str, Any]:
@@ -327,16 +316,19 @@ POINTS = 200
 NEARBY = 3.5
 """The panel on the right ends at this multiple of the predicted optimum."""
 
-RING: pictures.Look = {"marker": "o", "color": VERMILLION, "markersize": 9, "mfc": "none", "ls": ""}
-STAR: pictures.Look = {"marker": "*", "color": BLACK, "markersize": 10, "ls": ""}
-MARKS = {"best": RING | {"label": "best measured"}, "auto": STAR | {"label": "chosen by auto"}}
+RING: pictures.Look = {"marker": "o", "color": style.VERMILLION, "mfc": "none", "ls": ""}
+STAR: pictures.Look = {"marker": "*", "color": style.BLACK, "markersize": 10, "ls": ""}
+MARKS = {
+    "best": RING | {"markersize": 9, "label": "best measured"},
+    "auto": STAR | {"label": "chosen by auto"},
+}
 
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw two panels a problem: the time of a force against the share, and near the optimum."""
     found = problems(pictures.having(rows, "median_s"))
     count = max(len(found), 1)
-    figure = new_figure(1.0 + 2.5 * count)
+    figure = style.new_figure(1.0 + 2.5 * count)
     for panels, own in zip(figure.subplots(count, 2, squeeze=False), found, strict=False):
         _draw_problem(panels[0], panels[1], own)
     if found:
@@ -354,7 +346,7 @@ def _draw_problem(whole: Axes, near: Axes, rows: list[Row]) -> None:
         _mark(axes, _conclusion(rows), end)
         axes.set_xlim(-0.02 * end, 1.02 * end)
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0 if end > 0.2 else 1))
-        pictures.ticks_text(axes.yaxis, lambda seconds: f"{seconds * 1e3:g}")
+        style.ticks_text(axes.yaxis, lambda seconds: f"{seconds * 1e3:g}")
         axes.set_xlabel("share of the CPU")
     whole.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=20))
     whole.set_ylabel("ms a force")
@@ -366,16 +358,18 @@ def _draw_times(axes: Axes, rows: list[Row], end: float) -> None:
     """Draw what was expected and measured up to a share."""
     shares = np.linspace(0, end, POINTS)
     seconds = [expected(share, *alone(rows)) for share in shares]
-    axes.plot(shares, seconds, "--", color=GREY, linewidth=1.1, label="expected")
+    axes.plot(shares, seconds, "--", color=style.GREY, linewidth=1.1, label="expected")
     fixed = [row for row in rows if row["kind"] != AUTO and row["share"] <= end]
     points = sorted((row["share"], row["median_s"]) for row in fixed)
-    axes.plot(*zip(*points, strict=True), "o-", color=BLUE, markersize=3.5, label="measured")
+    axes.plot(*zip(*points, strict=True), "o-", color=style.BLUE, markersize=3.5, label="measured")
 
 
 def _mark(axes: Axes, found: dict[str, Any], end: float) -> None:
-    axes.axvline(found["predicted_share"], color=ORANGE, linewidth=1.2, label="predicted optimum")
+    predicted = found["predicted_share"]
+    axes.axvline(predicted, color=style.ORANGE, linewidth=1.2, label="predicted optimum")
     better = min(found["bodies"] ** 2 / found[rate] for rate in ("main_rate", "cpu_rate"))
-    axes.axhline(better, color=GREEN, linewidth=1, linestyle=":", label="the better device alone")
-    for name, style in MARKS.items():
+    dotted: pictures.Look = {"color": style.GREEN, "linewidth": 1, "linestyle": ":"}
+    axes.axhline(better, label="the better device alone", **dotted)
+    for name, look in MARKS.items():
         if found.get(f"{name}_share", 2.0) <= end:
-            axes.plot(found[f"{name}_share"], found[f"{name}_s"], **style)
+            axes.plot(found[f"{name}_share"], found[f"{name}_s"], **look)

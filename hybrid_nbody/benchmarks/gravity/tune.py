@@ -1,12 +1,7 @@
-"""``bench tune``: which variants of the GPU kernels are the fastest here, kept for later runs.
-
-A variant changes the speed of a sum and never a bit of it: see
-`hybrid_nbody.nbody.kernels.gpu.layout`.
-"""
+"""``bench tune``: which variants of the GPU kernels are the fastest here, kept for later runs."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 from functools import cache, partial
 from typing import Any
 
@@ -17,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from rich.table import Table
 
-from hybrid_nbody.analysis.style import new_figure
+from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.tuning import tuning_file
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
@@ -39,8 +34,7 @@ MORE = (256, 512, 1024)
 """Bodies whose steps are timed in one block and as a graph, and as a graph alone."""
 
 STEPS = 2000
-"""Steps of a timing with a few bodies: enough for the first, launched kernel by kernel, not to
-count."""
+"""Steps of a timing with a few bodies: so many that the first, without a graph, hardly count."""
 
 ACCELERATIONS = "accelerations"
 JERKS = "accelerations and jerks"
@@ -60,11 +54,10 @@ COLUMNS = (
 
 def run(arguments: Namespace) -> int:
     """Carry out ``bench tune`` and return the exit code."""
-    repeats = options.repeats(arguments)
     sizes = sorted(options.sizes(arguments, SIZES))
     devices = find_devices("gpu")
     check_memory(devices, sizes)
-    calibration = Calibration(devices.gpu, sizes, repeats)
+    calibration = Calibration(devices.gpu, sizes, arguments.repeats)
     plan = Plan("tune", COLUMNS, calibration.tasks, draw, calibration.conclude, pivot)
     code = carry_out(plan, devices, arguments)
     if not arguments.dry_run:
@@ -112,7 +105,7 @@ class Calibration:
             texts = ["not finished, so nothing is chosen"]
             if len(own) == all_rows:
                 self.chosen[precision] = choose(own)
-                texts = differences(self.chosen[precision], default)
+                texts = self.chosen[precision].differences(default)
             lines += [f"{precision}: {text}" for text in texts]
         return lines
 
@@ -137,10 +130,7 @@ def variant(row: Row) -> Tuning:
 
 
 def times_of(what: str, run: ProductionRun, repeats: int, stop: Stop) -> Times:
-    """Return the times of a sum, or of a step.
-
-    Steps are timed in batches, as a run does them: they launch graphs, which no graph can capture.
-    """
+    """Return the times of a sum, or of a step in a batch: no graph can capture its graphs."""
     if what == ACCELERATIONS:
         return timed(run.backend, run.force, repeats, stop)
     if what == JERKS:
@@ -178,29 +168,6 @@ def _merged(choices: dict[int, str]) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-TITLES = {
-    "few": "bodies in one block:",
-    "targets": "targets of a lane:",
-    "jerk_targets": "targets with jerks:",
-}
-
-
-def differences(found: Tuning, default: Tuning) -> list[str]:
-    """Return in words how a tuning differs from the default one."""
-    changed = []
-    for field in fields(Tuning):
-        new, old = (_shown(getattr(tuning, field.name)) for tuning in (found, default))
-        if new != old:
-            changed.append(f"{TITLES[field.name]} {new} (default: {old})")
-    return changed or ["as the defaults"]
-
-
-def _shown(value: int | tuple) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return ", ".join(f"{targets} up to {most}" for most, targets in value)
-
-
 def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
     """Return the rates of a section: a row a size, a column a choice, the fastest in bold."""
     best = fastest(rows, rows[0]["sum"])
@@ -215,16 +182,15 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     sizes = pictures.distinct(rows, "bodies")
     colours = dict(zip(sizes, colormaps["viridis"](np.linspace(0, 0.9, len(sizes))), strict=True))
     precisions = pictures.groups(rows, "precision")
-    figure = new_figure(3.6)
+    figure = style.new_figure(3.6)
     panels = figure.subplots(1, max(1, len(precisions)), squeeze=False, sharey=True)[0]
     for axes, ((precision,), own) in zip(panels, precisions, strict=False):
         for (size,), group in pictures.groups(own, "bodies"):
             _draw_choices(axes, group, colours[size])
         axes.set_xlabel("targets of a lane")
         axes.set_title(precision, loc="left")
-    panels[0].set_yscale("log")
-    pictures.decades(panels[0].yaxis)
-    panels[0].set_ylabel(pictures.RATE)
+    panels[0].set(yscale="log", ylabel=pictures.RATE)
+    style.decades(panels[0].yaxis, pictures.rate_text)
     handles = [Line2D([], [], color=colour, label=f"{size}") for size, colour in colours.items()]
     title = "bodies; a ring marks the fastest"
     figure.legend(handles=handles, loc="outside lower center", ncols=4, title=title)

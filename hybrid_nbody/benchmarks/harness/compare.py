@@ -53,10 +53,7 @@ def run(arguments: Namespace) -> int:
 
 
 def read(path: Path, keys: Mapping[str, Sequence[str]]) -> Saved:
-    """Return the results in a file; `keys` tell the rows of each benchmark apart.
-
-    Raise `FileError` if it cannot be read, and `InputError` if it holds something else.
-    """
+    """Return the results in a file; `keys` tell the rows of each benchmark apart."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         name = content["benchmark"]
@@ -71,14 +68,11 @@ def read(path: Path, keys: Mapping[str, Sequence[str]]) -> Saved:
 
 def _name(row: Row, keys: Iterable[str]) -> str:
     """Return the values of the keys in a line."""
-    values = {key: row[key] for key in keys if row.get(key)}
-    return ", ".join(_word(key, value) for key, value in values.items())
-
-
-def _word(key: str, value: Any) -> str:
-    if not isinstance(value, int):
-        return value
-    return f"{value} {key}" if key.endswith("s") else f"{key} {value}"
+    words = []
+    for key, value in ((key, row[key]) for key in keys if row.get(key)):
+        counted = f"{value} {key}" if key.endswith("s") else f"{key} {value}"
+        words.append(counted if isinstance(value, int) else value)
+    return ", ".join(words)
 
 
 def speed(row: Row) -> float:
@@ -95,10 +89,7 @@ def scatter(row: Row) -> float:
 
 
 def compared(old: Saved, new: Saved, allowed: float) -> list[Row]:
-    """Return a row of `COLUMNS` for each row that both results have, in the order of the new ones.
-
-    Raise `InputError` if they are of different benchmarks, or have no row in common.
-    """
+    """Return a row of `COLUMNS` for each row that both results have, in the order of the new."""
     if old.benchmark != new.benchmark:
         raise InputError(
             f"{old.path} holds results of `bench {old.benchmark}`, {new.path} of "

@@ -1,10 +1,7 @@
-"""CPU loops of gravity in Numba: plain code, float32, no fast math; in space, and in a plane.
+"""CPU loops of gravity in Numba: plain code, float32, no fast math; kicks and drifts of a step.
 
-In space each does the kick of a step, v += dt a(x), for bodies 0 to targets - 1; `drift` then does
-x += dt v. A row of `bodies`, an (N, 7) array of float32, is a struct: x, y, z, vx, vy, vz, mass.
-
-In a plane (``plane_...``) each does the same for all bodies. The rows of `bodies`, a (5, N) array
-of float32, are x, y, vx, vy and mass, with the gravitational constant in it: a struct of arrays.
+In space bodies are structs, an (N, 7) array of x, y, z, vx, vy, vz and mass, and the first targets
+move. In a plane (``plane_...``) they are a struct of arrays, (5, N), of x, y, vx, vy and G mass.
 """
 
 import math

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -18,17 +17,18 @@ from hybrid_nbody import __version__
 from hybrid_nbody.backends.cpu import CpuBackend, available_memory
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.benchmarks.harness.measure import Action, counted, seconds_of
+from hybrid_nbody.backends.timing import seconds_of
+from hybrid_nbody.benchmarks.harness.measure import Action, counted
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.gpu.layout import Layout
+from hybrid_nbody.parallel.launchers import promised_ranks
 
+IN_MEMORY = "in memory"
+ON_GPU = "on the GPU"
 PACKAGES = ("numpy", "numba", "llvmlite", "matplotlib")
 
-LAUNCHERS = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
-
 BYTES_PER_BODY = 512
-"""Upper bound on what a body needs, on the host and on a GPU: its state in float64 and float32, the
-order of the sources, workspace."""
+"""Upper bound on what a body needs, on the host and on a GPU: state, order and workspace."""
 
 COMPONENTS = 6
 """Most sums of a target, of which a GPU keeps one for each part: an acceleration and a jerk."""
@@ -45,8 +45,7 @@ PEAK_SECONDS = 0.02
 """Length of a timing: long enough that the clock settles as it does under a real kernel."""
 
 INSTRUCTIONS = 13
-"""Issue slots of an interaction in single precision, unequal masses; ``limits.py`` derives those of
-every kernel."""
+"""Issue slots of an interaction in single precision, unequal masses; others: ``limits.py``."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,10 @@ class Devices:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Hardware and versions; it takes a moment to find them, the C compiler's above all."""
-        return {**_cpu_facts(self.cpu), **(self.gpu.facts() if self.gpu else {}), **_versions()}
+        host = {**self.cpu.facts(), "cores": cores(), "c_compiler": compiler_version()}
+        versions = {"hybrid_nbody": __version__, "python": platform.python_version()}
+        packages = {name: metadata.version(name) for name in PACKAGES}
+        return {**host, **(self.gpu.facts() if self.gpu else {}), **versions, **packages}
 
     @property
     def description(self) -> str:
@@ -79,11 +81,10 @@ def cores() -> int:
 
 
 def find_devices(asked: str = "auto") -> Devices:
-    """Return the devices of this machine: ``cpu`` leaves a GPU alone, and ``gpu`` demands one.
-
-    Raise `InputError` if one is demanded and missing, or the process is one of several ranks.
-    """
-    _refuse_ranks()
+    """Return the devices of this machine: ``cpu`` leaves a GPU alone, and ``gpu`` demands one."""
+    if promised_ranks() > 1:
+        what = f"one process, not in {promised_ranks()}"
+        raise InputError(f"this benchmark runs in {what}: start it without mpirun")
     cpu = CpuBackend(cores())
     if asked == "cpu":
         return Devices(cpu, None, "not asked for")
@@ -99,15 +100,6 @@ def find_devices(asked: str = "auto") -> Devices:
         return Devices(cpu, None, reason)
 
 
-def _refuse_ranks() -> None:
-    words = [os.environ.get(name, "") for name in LAUNCHERS]
-    ranks = max([1, *(int(word) for word in words if word.isdecimal())])
-    if ranks > 1:
-        raise InputError(
-            f"this benchmark runs in one process, not in {ranks}: start it without mpirun"
-        )
-
-
 def check_memory(
     devices: Devices, sizes: Sequence[int], option: str = "--sizes", ranks: int = 1
 ) -> None:
@@ -121,10 +113,6 @@ def check_memory(
         check_fit(what, largest * each, where, free, f"; at most {free // each} bodies fit")
 
 
-IN_MEMORY = "in memory"
-ON_GPU = "on the GPU"
-
-
 def memories(devices: Devices) -> list[tuple[str, int]]:
     """Return the memories of the host and of a GPU, and the bytes that are free there."""
     found = [(IN_MEMORY, available_memory())]
@@ -136,23 +124,6 @@ def check_fit(what: str, needed: float, where: str, free: float, remedy: str = "
     if needed > free:
         needs, has = (f"{size / 2**30:.3g} GiB" for size in (needed, free))
         raise InputError(f"{what} {needs} {where}, and {has} are free{remedy}")
-
-
-def _cpu_facts(cpu: CpuBackend) -> dict[str, Any]:
-    found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())  # Linux, x86
-    return {
-        "cpu": found[1].strip() if found else platform.machine(),
-        "cores": cores(),
-        "threads": cpu.threads,
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "system": platform.platform(),
-        "c_compiler": compiler_version(),
-    }
-
-
-def _versions() -> dict[str, str]:
-    packages = {name: metadata.version(name) for name in PACKAGES}
-    return {"hybrid_nbody": __version__, "python": platform.python_version(), **packages}
 
 
 def compiler() -> str | None:
@@ -173,8 +144,7 @@ def compiler_version() -> str:
 class Peak(NamedTuple):
     """The most that a GPU can do in a second, as measured in this process.
 
-    Multiply-adds in float32 and float64, of which each is two floating-point operations; reciprocal
-    roots in float32; bytes that a copy within the device's memory reads and writes.
+    Multiply-adds in float32 and float64; reciprocal roots in float32; bytes read and written.
     """
 
     single: float

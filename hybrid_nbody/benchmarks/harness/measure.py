@@ -12,18 +12,15 @@ from rich.table import Table
 from rich.text import Text
 
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.timing import seconds_of
 
 SHORTEST = 2e-3
-"""Seconds that a timing lasts at least, unless `MOST_CALLS` take less: short calls are repeated
-within it."""
-
 MOST_CALLS = 200
+"""Seconds that a timing lasts at least, unless so many calls in it take less."""
 
 LONGEST = 0.5
-"""Seconds that a call should last at most: slower loops are timed on fewer targets, and their rows
-say so."""
-
 FIRST_TARGETS = 32
+"""Seconds that a call should last at most: slower loops are timed on fewer targets."""
 
 Row = dict[str, Any]
 """A row of results, by the keys of its columns."""
@@ -33,8 +30,7 @@ Stop = Callable[[], None]
 """Queues work on a device; raises `Stopped` once a person has asked to stop."""
 
 Show = str | Callable[[Any], str]
-"""The format of a value: significant digits and a unit, as in ``3 G``, a format such as ``.1%``, or
-a function that returns the text."""
+"""Digits and a unit, as in ``3 G``, a format such as ``.1%``, or a function that returns a text."""
 
 
 class Stopped(Exception):
@@ -83,13 +79,6 @@ def speedup(rows: Iterable[Row], head: Row, seconds: float, *keys: str) -> Row:
     return {"speedup": first["median_s"] / seconds if first else 1.0}
 
 
-def seconds_of(backend: Backend, action: Action) -> float:
-    """Return the seconds from the start of `action` to the end of its work on the device."""
-    start = backend.mark()
-    action()
-    return backend.elapsed(start, backend.mark())
-
-
 def timings(backend: Backend, batch: Action, repeats: int, stop: Stop, calls: int = 1) -> Times:
     """Time `batch`, which is warm and does `calls` calls in a row; parameters as in `timed`."""
     seconds = []
@@ -105,7 +94,12 @@ def timed(backend: Backend, action: Action, repeats: int, stop: Stop) -> Times:
     action()
     stop()
     calls = calls_for(seconds_of(backend, action))
-    batch = _batch(backend, action, calls)
+
+    def in_a_row() -> None:
+        for _ in range(calls):
+            action()
+
+    batch = backend.capture(in_a_row)  # a graph, so that launches by the host do not count
     if calls > 1:  # a single call is warm by now
         stop()
         batch()
@@ -122,21 +116,10 @@ def affordable(repeats: int, seconds: float, most_seconds: float, fewest: int = 
     return max(min(repeats, fewest), min(repeats, int(most_seconds / max(seconds, 1e-9))))
 
 
-def _batch(backend: Backend, action: Action, calls: int) -> Action:
-    """Return calls in a row; on a GPU a graph, so that launches by the host do not count."""
-
-    def batch() -> None:
-        for _ in range(calls):
-            action()
-
-    return backend.capture(batch)
-
-
 def crossing(first: dict[int, float], second: dict[int, float]) -> tuple[float, float] | None:
     """Return the size at which the ratio of two curves falls to 1, and their value there.
 
-    Between two sizes the logarithm of the ratio is interpolated along that of the size; None if it
-    does not fall to 1 between two sizes that both have.
+    Logarithms are interpolated; None if it does not fall to 1 between two sizes that both have.
     """
     sizes = sorted(first.keys() & second.keys())
     for low, high in zip(sizes, sizes[1:], strict=False):
@@ -239,11 +222,7 @@ ERROR_MAX = Column("error_max", "largest error of accelerations, relative to its
 def timing_columns(
     of: str = "", several: str = "calls", rank: int = 3, figures: int = 3
 ) -> tuple[Column, ...]:
-    """Return the columns of `Times` and of the rate at their median.
-
-    What was timed is said as in ``" of a step"``, and what a timing is the mean of as in ``steps``;
-    `rank` is that of the mean, and the rate has some significant figures.
-    """
+    """Return the columns of `Times`, `rank` that of the mean, and of the rate at their median."""
     rate = Column("interactions_per_s", "interactions/s at the median")
     return (
         Column("mean_s", f"mean time{of} in s", "mean\nms", "4 ms", rank),

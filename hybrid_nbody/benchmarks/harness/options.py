@@ -1,7 +1,4 @@
-"""Options of benchmarks: how each is declared, and how its text is read before anything starts.
-
-Every function that reads a text raises `InputError` with the name of the option if it is wrong.
-"""
+"""Options of benchmarks: how each is declared, and how its text is read before anything starts."""
 
 import math
 import re
@@ -48,11 +45,10 @@ OVERWRITE = Option("--overwrite", "replace earlier results in that directory")
 
 
 class Benchmark(NamedTuple):
-    """A benchmark.
+    """A benchmark; `keys` are the columns that tell its rows apart.
 
-    `entry` names a function below `hybrid_nbody.benchmarks`, of the arguments and, with `mpi`, the
-    communicator of several ranks, which carries it out and returns the exit code; ``draw`` in place
-    of ``run`` draws the rows. `keys` are the columns that tell rows apart.
+    `entry` names what carries it out, given the arguments and, with `mpi`, a communicator, and
+    returns the exit code; ``draw`` in place of ``run`` draws the rows.
     """
 
     name: str
@@ -99,11 +95,6 @@ def number(option: str, text: str, least: int = 1) -> int:
     return int(text)
 
 
-def repeats(arguments: Namespace) -> int:
-    """Return the number of timings that ``--repeats`` asks for."""
-    return number("--repeats", arguments.repeats)
-
-
 def words(option: str, text: str, allowed: Sequence[str]) -> list[str]:
     """Return the words of a list such as ``A,C``, each once, in the order given."""
     found = text.split(",")
@@ -115,10 +106,7 @@ def words(option: str, text: str, allowed: Sequence[str]) -> list[str]:
 
 
 def quantity(option: str, text: str, units: dict[str, float]) -> float:
-    """Return a number greater than 0 in the unit that follows it, such as ``2us``.
-
-    `units` has the factor of each unit; ``""`` is for none.
-    """
+    """Return a number greater than 0 in the unit that follows it, such as ``2us``."""
     found = re.fullmatch(r"([0-9.]+(?:[eE][-+]?\d+)?) ?([^0-9]*)", text.strip())
     try:
         value = float(found[1]) * units[found[2]] if found else 0.0

@@ -5,13 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, ORANGE, VERMILLION, our_look
+from hybrid_nbody.analysis import style
 from hybrid_nbody.benchmarks.harness.measure import Row, counted
 from hybrid_nbody.output.summary import with_prefix
 
@@ -19,8 +16,8 @@ Look = dict[str, Any]
 """Keyword arguments of matplotlib."""
 
 DPI = 200
-DEVICE_COLOURS = {"cpu": ORANGE, "gpu": BLUE}
-PRECISION_COLOURS = {"single": BLUE, "mixed": GREEN, "double": VERMILLION}
+DEVICE_COLOURS = {"cpu": style.ORANGE, "gpu": style.BLUE}
+PRECISION_COLOURS = {"single": style.BLUE, "mixed": style.GREEN, "double": style.VERMILLION}
 BAR: Look = {"alpha": 0.85, "linewidth": 0}
 BESIDE: Look = {"textcoords": "offset points", "va": "center"}
 RATE = "interactions/s"
@@ -34,7 +31,7 @@ Draw = Callable[[Sequence[Row], Facts], Figure]
 def png(draw: Draw, rows: Sequence[Row], facts: Facts, dpi: int = DPI) -> bytes:
     """Draw the rows of a benchmark in our look; return the picture as a PNG file has it."""
     picture = io.BytesIO()
-    with our_look():
+    with style.our_look():
         draw(rows, facts).savefig(picture, format="png", dpi=dpi)
     return picture.getvalue()
 
@@ -74,36 +71,10 @@ def time_text(seconds: float) -> str:
     return f"{seconds * factor:.3g} {name}"
 
 
-def ticks_text(axis: Axis, text: Callable[[float], str]) -> None:
-    """Write the major ticks of an axis as `text` says, and nothing at the minor ones."""
-    axis.set_major_formatter(FuncFormatter(lambda value, position: text(value)))
-    axis.set_minor_formatter(NullFormatter())
-
-
-def decades(axis: Axis, text: Callable[[float], str] = rate_text) -> None:
-    """Name the decades of a logarithmic axis alone."""
-    axis.set_major_locator(LogLocator(10, numticks=20))
-    axis.set_minor_locator(LogLocator(10, subs=range(2, 10), numticks=20))
-    ticks_text(axis, text)
-
-
-def fixed_ticks(axis: Axis, values: Iterable[float], text: str = "{:.0f}") -> None:
-    """Place ticks at some values alone."""
-    axis.set_major_locator(FixedLocator(sorted(values)))
-    axis.set_minor_locator(NullLocator())
-    ticks_text(axis, text.format)
-
-
-def size_axis(axes: Axes, sizes: Iterable[float], base: float = 10) -> None:
-    """Scale the x axis by logarithms, with ticks at some sizes alone."""
-    axes.set_xscale("log", base=base)
-    fixed_ticks(axes.xaxis, sizes)
-
-
-def draw_line(axes: Axes, rows: Iterable[Row], x: str, y: str, style: str, **look: Any) -> None:
+def draw_line(axes: Axes, rows: list[Row], x: str, y: str, how: str = "o-", **look: Any) -> None:
     """Draw one column of rows against another."""
     points = [(row[x], row[y]) for row in rows]
-    axes.plot(*zip(*points, strict=True), style, **look)
+    axes.plot(*zip(*points, strict=True), how, **{"markersize": 3.5} | look)
 
 
 def draw_bar(axes: Axes, y: float, length: float, colour: str, height: float = 0.72) -> None:
@@ -118,7 +89,7 @@ def write_beside(axes: Axes, text: str, end: float, y: float, size: float = 7) -
 
 def mark_limit(axes: Axes, limit: float, y: float) -> None:
     """Draw a line across a bar."""
-    axes.plot([limit] * 2, [y - 0.45, y + 0.45], color=BLACK, linewidth=1.8)
+    axes.plot([limit] * 2, [y - 0.45, y + 0.45], color=style.BLACK, linewidth=1.8)
 
 
 def name_bars(
@@ -128,8 +99,3 @@ def name_bars(
     axes.set_yticks(list(names), list(names.values()))
     axes.set_ylim(bottom, -0.6)
     axes.tick_params(axis="y", length=0, labelsize=size)
-
-
-def whole_decades(low: float, high: float) -> tuple[float, float]:
-    """Return the powers of ten around two values: they alone have labels."""
-    return 10 ** np.floor(np.log10(low)), 10 ** np.ceil(np.log10(high))

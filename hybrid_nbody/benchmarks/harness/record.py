@@ -1,11 +1,7 @@
-"""Carrying out a benchmark: task after task, stopped whenever asked, and what it leaves behind.
-
-Each row is in the CSV at once; the JSON with the machine and the picture follow at the end.
-"""
+"""Carrying out a benchmark: task after task, stopped whenever asked, and what it leaves behind."""
 
 import csv
 import json
-import os
 import sys
 import time
 from argparse import Namespace
@@ -23,6 +19,7 @@ from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Stopped, 
 from hybrid_nbody.benchmarks.harness.pictures import Draw, png
 from hybrid_nbody.errors import STOPPED_EARLY, InputError
 from hybrid_nbody.files.atomic import file_errors, write_whole
+from hybrid_nbody.output import directory
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.progress import BarProgress, LineProgress, Progress, each_part
 from hybrid_nbody.simulation.signals import StopSignals
@@ -33,10 +30,7 @@ NOW = "%Y-%m-%dT%H:%M:%S%z"
 
 
 class Results:
-    """The directory of one benchmark, claimed for files of its name and kept up to date.
-
-    Raise `InputError` if it cannot be used, or holds anything that is not to be replaced.
-    """
+    """The directory of one benchmark, claimed for files of its name and kept up to date."""
 
     def __init__(
         self, name: str, folder: Path, columns: Sequence[Column], facts: Row, overwrite: bool
@@ -72,9 +66,6 @@ class Results:
         content = {**self.header, "ended": ended, "outcome": outcome, "rows": self.rows}
         write_whole(self.json, compact_json(content).encode(), "results")
 
-    def files(self) -> list[str]:
-        return [path.name for path in (self.csv, self.json, self.picture) if path.exists()]
-
 
 def compact_json(content: dict[str, Any]) -> str:
     """Return results as JSON with one line a row, and one an entry otherwise."""
@@ -87,24 +78,15 @@ def compact_json(content: dict[str, Any]) -> str:
 def claim(folder: Path, name: str, overwrite: bool) -> None:
     """Make `folder` for the results of a benchmark, and remove earlier ones, after `check`."""
     check(folder, name, overwrite)
-    try:
+    with directory.refusal(folder, "written", "--output"):
         folder.mkdir(parents=True, exist_ok=True)
         for path in _files(folder, name):
             path.unlink(missing_ok=True)
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"--output: {folder} cannot be written: {reason}") from error
 
 
 def check(folder: Path, name: str, overwrite: bool) -> None:
     """Raise `InputError` if a folder cannot be used, or holds anything else; change nothing."""
-    full = folder.absolute()
-    existing = next(path for path in (full, *full.parents) if path.exists())
-    if not existing.is_dir():
-        file = folder if existing == full else existing
-        raise InputError(f"--output: {file} is a file, not a directory")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise InputError(f"--output: {folder} cannot be written: no permission")
+    directory.check_place(folder, "--output")
     entries = sorted(folder.iterdir()) if folder.is_dir() else []
     foreign = [path for path in entries if path not in _files(folder, name)]
     if entries and not _is_ours(folder / f"{name}.json", name):
@@ -138,10 +120,7 @@ Agree = Callable[[bool], bool]
 
 
 class Task(NamedTuple):
-    """One row to be measured, in a section, by the label that progress shows.
-
-    ``measure(rows, stop)``, of the rows so far and a function that raises `Stopped`, returns it.
-    """
+    """One row, which ``measure(rows, stop)`` returns, of a section; progress shows its label."""
 
     section: str
     label: str
@@ -149,11 +128,9 @@ class Task(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A whole benchmark.
+    """A whole benchmark: its rows, its picture, lines or tables for the end and the JSON.
 
-    Of its rows, ``draw(rows, facts)`` returns a figure, ``conclude(rows)`` lines or tables to show
-    at the end, and ``summarise(rows)`` a dict for the JSON; ``tabulate(columns, rows, width)``
-    returns the table of a section.
+    ``tabulate(columns, rows, width)`` returns the table of a section.
     """
 
     name: str
@@ -168,8 +145,7 @@ class Plan(NamedTuple):
 def carry_out(plan: Plan, devices: Devices, arguments: Namespace, agree: Agree = bool) -> int:
     """Measure all tasks, write everything, and return the exit code: 0, or 75 if it was stopped.
 
-    `agree` is for several ranks that measure together; see `follow`. Raise `InputError`, and change
-    nothing, if the output directory cannot be used, and `FileError` if a file cannot be written.
+    `agree` is for several ranks that measure together; see `follow`.
     """
     results = Results(plan.name, arguments.output, plan.columns, devices.facts, arguments.overwrite)
     console = open_console()
@@ -187,7 +163,8 @@ def carry_out(plan: Plan, devices: Devices, arguments: Namespace, agree: Agree =
         picture = png(plan.draw, results.rows, devices.facts)
         write_whole(results.picture, picture, "picture")
     kept = "" if finished else f"{outcome}: {len(results.rows)} of {len(plan.tasks)} rows kept; "
-    said = f"{kept}results in {results.folder}: {', '.join(results.files())}"
+    files = [path.name for path in _files(results.folder, plan.name) if path.exists()]
+    said = f"{kept}results in {results.folder}: {', '.join(files)}"
     console.print(said, highlight=False, soft_wrap=True)
     return 0 if finished else STOPPED_EARLY
 
@@ -216,7 +193,10 @@ def _stopper(signals: Any, agree: Agree) -> Stop:
 
 def _measure(plan: Plan, results: Results, console: Console, stop: Stop) -> bool:
     """Do the tasks, a table after each section; return whether all were done."""
-    progress = _progress_on(console)
+    write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
+    progress: Progress = LineProgress("rows done", write, each_part, steady=False)
+    if console.is_terminal:
+        progress = BarProgress("rows done", console, transient=True, steady=False)
     try:
         for section, tasks in groupby(plan.tasks, key=lambda task: task.section):
             first = len(results.rows)
@@ -235,10 +215,3 @@ def _measure(plan: Plan, results: Results, console: Console, stop: Stop) -> bool
         return False
     finally:
         progress.close()
-
-
-def _progress_on(console: Console) -> Progress:
-    if console.is_terminal:
-        return BarProgress("rows done", console, transient=True, steady=False)
-    write = partial(console.print, markup=False, highlight=False, soft_wrap=True)
-    return LineProgress("rows done", write, each_part, steady=False)

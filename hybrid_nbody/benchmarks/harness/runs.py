@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.harness.measure import Action, Row, Stop, targets_within, timed
-from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.forces.base import ForceSetup
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
 from hybrid_nbody.nbody.initial_conditions import isotropic, plummer, random_box
@@ -24,7 +23,6 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.parallel.one_rank import OneRank
 from hybrid_nbody.parallel.partition import Partition
-from hybrid_nbody.simulation.timings import Timings
 
 OPERATIONS = 20
 """Floating-point operations counted for an interaction."""
@@ -35,10 +33,8 @@ POSITION_TOLERANCE = 0.005
 CLUMPS = 64
 CLUMP_RADIUS = 1e-3
 APART = (100.0, 3.0, 0.0)
-"""From one of the two galaxies to the other."""
-
 THICKNESS = 0.03
-"""Of the disc, over the scale of its radii."""
+"""From one of two galaxies to the other, and of the disc, over the scale of its radii."""
 
 FIRST = 32
 SPREAD = 96
@@ -75,10 +71,7 @@ class Problem:
         return reference.accelerations(*bodies, self.softening, targets=list(self.sample))
 
     def check(self, position: NDArray, velocity: NDArray, targets: int) -> dict[str, float]:
-        """Compare positions and velocities after a step of the first bodies with the reference.
-
-        Errors of accelerations are relative to their own length.
-        """
+        """Compare a step of the first bodies with the reference; errors are relative to lengths."""
         done = self.sample[self.sample < targets]
         true = self.acceleration[: len(done)]
         moved = self.position[done].astype(float) + self.dt**2 * true
@@ -139,9 +132,8 @@ def disc(number: int) -> Problem:
 
 def at_rest(position: NDArray) -> Problem:
     """Return bodies of equal masses, softening 0.01."""
-    number = len(position)
-    bodies = Bodies(position, np.zeros_like(position), np.full(number, 1 / number))
-    return as_problem(bodies, 0.01, 0.01)
+    mass = np.full(len(position), 1 / len(position), "f4")
+    return Problem(position.astype("f4"), mass, 0.01, 0.01)
 
 
 def as_problem(bodies: Any, softening: float, dt: float, G: float = 1.0) -> Problem:
@@ -150,11 +142,9 @@ def as_problem(bodies: Any, softening: float, dt: float, G: float = 1.0) -> Prob
 
 
 class BodyRun:
-    """A problem made ready to be stepped on a device.
+    """A problem on a device: `restart` puts the bodies back at rest, `step` moves the first ones.
 
-    A subclass has ``restart()``, which puts the bodies back at rest, ``step(targets)``, which moves
-    the first ones, and ``result()``, which returns positions and velocities, (N, 3) arrays. If
-    `divisible`, a step can be done for the first bodies alone.
+    `result` returns positions and velocities, (N, 3); `divisible` says whether fewer can move.
     """
 
     divisible = False
@@ -185,11 +175,7 @@ class LoopRun(BodyRun):
 
 
 class ProductionRun(BodyRun):
-    """A step by the kernels of a run.
-
-    The force is `symmetric` by default where runs would have it so for such bodies; `options` are
-    more arguments of the kernels, such as ``tuning``.
-    """
+    """A step by the kernels of a run, symmetric by default where those of a run would be."""
 
     def __init__(
         self,
@@ -250,8 +236,6 @@ def tree_force(backend: Backend, problem: Problem, precision: str, accuracy: flo
         all_masses=lambda: mass,
         pair_force=PairForce(precision, problem.softening),
         backends=(backend.name,),
-        ring_order=False,
-        timings=Timings(),
         accuracy=accuracy,
     )
     force = TreeForce(setup)

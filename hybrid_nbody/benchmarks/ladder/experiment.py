@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from hybrid_nbody.analysis.style import BLACK, GREEN, GREY, new_figure
+from hybrid_nbody.analysis import style
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
@@ -44,12 +44,11 @@ COLUMNS = (
 
 def run(arguments: Namespace) -> int:
     """Carry out ``bench ladder`` and return the exit code."""
-    repeats = options.repeats(arguments)
     names = options.words("--ladders", arguments.ladders, tuple(LADDERS))
     asked = options.sizes(arguments)
     devices = find_devices(arguments.backend)
     climbs = [
-        Climb(LADDERS[name], number, devices, repeats)
+        Climb(LADDERS[name], number, devices, arguments.repeats)
         for name in names
         for number in asked or LADDERS[name].sizes["gpu" if devices.gpu else "cpu"]
     ]
@@ -107,8 +106,7 @@ def _speedups(rate: float, rung: Rung, peers: list[Row]) -> Row:
     }
 
 
-NUMBERS_PER_BODY = 7
-"""x, y, z, vx, vy, vz, mass, in float32."""
+NUMBERS_PER_BODY = 7  # x, y, z, vx, vy, vz, mass, in float32
 
 
 class Copy(NamedTuple):
@@ -125,13 +123,9 @@ class Copy(NamedTuple):
     def row(self, backend, number: int, repeats: int, stop: Stop, step: float) -> Row:
         """Return the row of a copy of `number` bodies, beside a step of `step` seconds."""
         count = NUMBERS_PER_BODY * number
-        host = np.zeros(count, np.float32)
-        if self.pinned:
-            memory = backend.cupy.cuda.alloc_pinned_memory(4 * count)
-            host = np.frombuffer(memory, np.float32, count)
-        device = backend.zeros(count, "f4")
+        host = backend.pinned(count, "f4") if self.pinned else np.empty(count, "f4")
         host[:] = 1
-
+        device = backend.zeros(count, "f4")
         copy = partial(device.get, out=host, stream=backend.stream)
         if self.up:
             copy = partial(device.set, host, stream=backend.stream)
@@ -144,7 +138,7 @@ class Copy(NamedTuple):
 COPIES = tuple(Copy(up, pinned) for up in (True, False) for pinned in (False, True))
 
 SIZE_MARKERS = "o^sDv"
-SMALL_MARK: pictures.Look = {"color": BLACK, "markersize": 3, "mfc": "white", "mew": 0.7}
+SMALL_MARK: pictures.Look = {"color": style.BLACK, "markersize": 3, "mfc": "white", "mew": 0.7}
 
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
@@ -152,7 +146,7 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     rungs = [row for row in rows if row.get("bytes_per_s") is None]
     ladders = pictures.groups(rungs, "ladder")
     counts = [len(pictures.distinct(group, "rung")) for _, group in ladders]
-    figure = new_figure(0.7 + sum(0.4 + 0.17 * count for count in counts))
+    figure = style.new_figure(0.7 + sum(0.4 + 0.17 * count for count in counts))
     heights = [count + 1 for count in counts]
     panels = figure.subplots(len(ladders), 1, squeeze=False, sharex=True, height_ratios=heights)
     for axes, ((name,), group) in zip(panels[:, 0], ladders, strict=True):
@@ -178,7 +172,7 @@ def _draw_ladder(axes: Axes, name: str, rows: list[Row]) -> None:
         heights = [names.index(row["rung"]) for row in points]
         axes.plot(rates, heights, marker, label=f"{size}", **SMALL_MARK)
     pictures.name_bars(axes, dict(enumerate(names)), len(names) - 0.4)
-    pictures.decades(axes.xaxis)
+    style.decades(axes.xaxis, pictures.rate_text)
     axes.set_title(f"Ladder {name}: {largest} bodies", loc="left")
     if smaller:
         beside_title: pictures.Look = {"loc": "lower right", "bbox_to_anchor": (1, 0.985)}
@@ -188,13 +182,13 @@ def _draw_ladder(axes: Axes, name: str, rows: list[Row]) -> None:
 def _draw_rung(axes: Axes, y: int, rows: list[Row], largest: int) -> None:
     rates = {row["bodies"]: row.get("interactions_per_s", 0) for row in rows}
     if not rates.get(largest):
-        style: pictures.Look = {"va": "center", "color": GREY, "fontsize": 7}
+        look: pictures.Look = {"va": "center", "color": style.GREY, "fontsize": 7}
         note = rows[-1].get("note", "")
-        axes.text(0.01, y, note, transform=axes.get_yaxis_transform(), **style)
+        axes.text(0.01, y, note, transform=axes.get_yaxis_transform(), **look)
         return
     row = next(row for row in rows if row["bodies"] == largest)
     production = row["rung"].startswith("production")
-    colour = GREEN if production else pictures.DEVICE_COLOURS[row["device"]]
+    colour = style.GREEN if production else pictures.DEVICE_COLOURS[row["device"]]
     pictures.draw_bar(axes, y, rates[largest], colour)
     speedup = row.get("speedup_serial") or 1
     text = pictures.rate_text(rates[largest])

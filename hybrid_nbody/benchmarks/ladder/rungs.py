@@ -1,8 +1,4 @@
-"""The rungs of the ladders, in order: what each is called, where it runs, and what makes it.
-
-A rung that differs from another by how it is compiled alone has the same kernel and says so in its
-options here.
-"""
+"""The rungs of the ladders, in order: what each is called, where it runs, and what makes it."""
 
 from collections.abc import Callable
 from functools import partial
@@ -19,11 +15,7 @@ FLUSH = ("-ftz=true",)
 
 
 class Rung(NamedTuple):
-    """One rung.
-
-    ``make(backend, problem)`` returns a run on `device`, cpu or gpu. A GPU rung compiles `kernel`,
-    the loop in C needs a compiler. `production` is what a run uses, not a step of the ladder.
-    """
+    """One rung, which ``make(backend, problem)`` makes ready; `production` is what a run uses."""
 
     name: str
     device: str

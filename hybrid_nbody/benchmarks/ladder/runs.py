@@ -53,7 +53,6 @@ class SymmetricRun(StructLoopRun):
 LOOP_IN_C = FOLDER / "openmp_loop.c"
 OPTIONS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-fPIC", "-std=gnu11")
 REALS: dict[str, Any] = {"float": np.float32, "double": np.float64}
-C_TYPES = {"float": ctypes.c_float, "double": ctypes.c_double}
 
 
 class OpenMPRun(BodyRun):
@@ -86,10 +85,7 @@ class OpenMPRun(BodyRun):
 
 @cache
 def load(real: str = "float") -> ctypes.CDLL:
-    """Return the compiled loop for ``float`` or ``double``, kept in this node's cache of kernels.
-
-    Raise `InputError` if there is no compiler, or it fails.
-    """
+    """Return the compiled loop for ``float`` or ``double``, kept in this node's cache."""
     words = (LOOP_IN_C.read_text(), compiler_version(), platform.node(), real, *OPTIONS)
     digest = hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]
     path = node_local_cache() / f"openmp_loop-{real}-{digest}.so"
@@ -97,7 +93,8 @@ def load(real: str = "float") -> ctypes.CDLL:
         _compile(real, path)
     library = ctypes.CDLL(str(path))
     array = np.ctypeslib.ndpointer(REALS[real], ndim=1, flags="C_CONTIGUOUS")
-    library.accelerations.argtypes = [ctypes.c_int, *[array] * 4, C_TYPES[real], *[array] * 3]
+    number = np.ctypeslib.as_ctypes_type(REALS[real])
+    library.accelerations.argtypes = [ctypes.c_int, *[array] * 4, number, *[array] * 3]
     library.accelerations.restype = None
     return library
 
@@ -126,10 +123,9 @@ def _call(*words: object) -> None:
 
 
 class Layout(NamedTuple):
-    """The layout of bodies in a GPU's memory, in arrays of float32.
+    """The layout of bodies in a GPU's memory: the kernel `drift` takes the first `moving` arrays.
 
-    `arrays` say what an element of each array holds, of x, y, z, vx, vy, vz, mass and padding; the
-    kernel `drift` moves such bodies and takes the first `moving` arrays.
+    `arrays` say what an element of each holds, of x, y, z, vx, vy, vz, mass and padding.
     """
 
     drift: str
@@ -162,11 +158,9 @@ DRIFT_BLOCK = 256
 
 
 class Kernel(NamedTuple):
-    """The compilation and launch of a GPU rung.
+    """The compilation and launch of a GPU rung, of `parts` threads a body or `blocks` in all.
 
-    The function `name` in a ``.cu`` file of this package has the threads of a block and the unroll
-    factor of the innermost loop compiled in. It takes `parts` threads a body, or blocks in all.
-    Softening, time step and sizes reach it as arguments, or in global or constant memory.
+    Softening, time step and sizes are its arguments, or in global or constant memory.
     """
 
     source: str

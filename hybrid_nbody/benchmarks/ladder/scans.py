@@ -1,7 +1,4 @@
-"""``bench threads`` and ``bench blocks``: rungs of the ladders against their parameters.
-
-The CPU loops of ladder A on 1 to all cores; tiles of ladder C, block size against unroll factor.
-"""
+"""``bench threads`` and ``bench blocks``: loops of ladder A and tiles of ladder C, varied."""
 
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
@@ -13,7 +10,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, GREEN, GREY, SKY, VERMILLION, new_figure
+from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
 from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
@@ -25,7 +22,7 @@ from hybrid_nbody.benchmarks.ladder.runs import Kernel, KernelRun
 from hybrid_nbody.errors import InputError
 
 LOOPS = (rungs.THREADS, rungs.IN_C, rungs.PRODUCTION[0], rungs.IN_C_DOUBLE, rungs.PRODUCTION_DOUBLE)
-LOOP_COLOURS = (VERMILLION, BLUE, GREEN, SKY, BLACK)
+LOOP_COLOURS = (style.VERMILLION, style.BLUE, style.GREEN, style.SKY, style.BLACK)
 SEVERAL = 8
 """Cores up to which every number of threads is measured; beyond that powers of two, and all."""
 
@@ -46,7 +43,7 @@ THREADS_COLUMNS = (
 
 def run_threads(arguments: Namespace) -> int:
     """Carry out ``bench threads`` and return the exit code."""
-    repeats = options.repeats(arguments)
+    repeats = arguments.repeats
     most = cores()
     counts = list(range(1, most + 1)) if most <= SEVERAL else measure.doubling(most)
     if arguments.threads is not None:
@@ -81,23 +78,21 @@ def draw_threads(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw rate and efficiency against threads for each loop at the largest size."""
     rows = pictures.having(rows)
     number = max((row["bodies"] for row in rows), default=0)
-    figure = new_figure(3.2)
+    figure = style.new_figure(3.2)
     left, right = figure.subplots(1, 2)
     loops = pictures.groups((row for row in rows if row["bodies"] == number), "loop")
     for ((name,), group), colour in zip(loops, LOOP_COLOURS, strict=False):
         _draw_loop(left, right, name, group, colour)
     for axes in (left, right):
-        pictures.size_axis(axes, {row["threads"] for row in rows}, base=2)
+        style.size_axis(axes, {row["threads"] for row in rows}, base=2)
         axes.set_xlabel("threads")
-    left.set_yscale("log")
-    pictures.decades(left.yaxis)
+    left.set(yscale="log", ylabel=pictures.RATE)
+    style.decades(left.yaxis, pictures.rate_text)
     left.margins(y=0.15)
-    left.set_ylabel(pictures.RATE)
-    left.plot([], [], ":", color=GREY, linewidth=1, label="ideal")
+    left.plot([], [], ":", color=style.GREY, linewidth=1, label="ideal")
     figure.legend(loc="outside lower center", ncols=4, columnspacing=1.2)
-    right.axhline(1, color=GREY, linewidth=1, linestyle=":")
-    right.set_ylim(0, 1.15)
-    right.set_ylabel("parallel efficiency")
+    right.axhline(1, color=style.GREY, linewidth=1, linestyle=":")
+    right.set(ylim=(0, 1.15), ylabel="parallel efficiency")
     figure.suptitle(f"{number} bodies; {pictures.machine_title(facts, 'cpu')}")
     return figure
 
@@ -129,24 +124,20 @@ BLOCKS_COLUMNS = (
 
 def run_blocks(arguments: Namespace) -> int:
     """Carry out ``bench blocks`` and return the exit code."""
-    repeats = options.repeats(arguments)
+    repeats = arguments.repeats
     sizes = options.sizes(arguments, BLOCK_SIZES)
     blocks = options.numbers("--blocks", arguments.blocks)
     unrolls = options.numbers("--unrolls", arguments.unrolls, 1, MOST_UNROLLED)
     devices = find_devices("gpu")
-    check_blocks(blocks, devices.facts["threads_per_block_limit"])
+    limit = devices.facts["threads_per_block_limit"]
+    if max(blocks) > limit:
+        most = f"this GPU launches at most {limit} a block"
+        raise InputError(f"--blocks: {max(blocks)} threads are too many: {most}")
     check_memory(devices, sizes)
     shapes = [(block, unroll) for block in sorted(blocks) for unroll in sorted(unrolls)]
     tasks = [task for number in sizes for task in _block_tasks(number, shapes, repeats, devices)]
     plan = Plan("blocks", BLOCKS_COLUMNS, tasks, draw_blocks, best_lines, pivot)
     return carry_out(plan, devices, arguments)
-
-
-def check_blocks(blocks: Sequence[int], limit: int) -> None:
-    """Raise `InputError` if the device cannot launch blocks of these sizes, naming its limit."""
-    if max(blocks) > limit:
-        most = f"this GPU launches at most {limit} a block"
-        raise InputError(f"--blocks: {max(blocks)} threads are too many: {most}")
 
 
 def _block_tasks(number: int, shapes: list, repeats: int, devices: Devices) -> Iterator[Task]:
@@ -194,7 +185,7 @@ def draw_blocks(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     sizes = pictures.groups(rows, "bodies")
     across = min(2, len(sizes))
     down = -(-len(sizes) // across)
-    figure = new_figure(0.5 + 2.9 * down)
+    figure = style.new_figure(0.5 + 2.9 * down)
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for axes, ((size,), own) in zip(panels, sizes, strict=False):
         _draw_map(axes, own)
@@ -219,13 +210,12 @@ def _draw_map(axes: Axes, rows: list[Row]) -> None:
     axes.set_xticks(range(len(unrolls)), unrolls)
     axes.set_yticks(range(len(blocks)), blocks)
     axes.tick_params(length=0)
-    axes.set_xlabel("unroll factor")
-    axes.set_ylabel("block size p")
+    axes.set(xlabel="unroll factor", ylabel="block size p")
     axes.set_title(f"{rows[0]['bodies']} bodies", loc="left")
 
 
 def _label_cell(axes: Axes, place: tuple[int, int], value: float, dark: bool, best: bool) -> None:
-    colour = "white" if dark else BLACK
+    colour = "white" if dark else style.BLACK
     text = f"{value:.0f}" if value >= 100 else f"{value:.3g}"
     weight = "bold" if best else "normal"
     axes.text(*place, text, ha="center", va="center", fontsize=6.5, color=colour, weight=weight)
@@ -236,7 +226,7 @@ def _label_cell(axes: Axes, place: tuple[int, int], value: float, dark: bool, be
 def _mark_rule(axes: Axes, blocks: list[int], number: int, multiprocessors: int) -> None:
     """Draw a line above the last block size that gives every multiprocessor a block."""
     filling = sum(number / block >= multiprocessors for block in blocks)
-    axes.axhline(filling - 0.5, color=VERMILLION, linewidth=2.5, clip_on=False)
+    axes.axhline(filling - 0.5, color=style.VERMILLION, linewidth=2.5, clip_on=False)
     rule = f"N/p {'≥' if filling else '<'} {multiprocessors}"
     where = "below the line" if 0 < filling < len(blocks) else "everywhere"
-    axes.set_title(f"{rule} {where}", loc="right", fontsize=7, color=VERMILLION)
+    axes.set_title(f"{rule} {where}", loc="right", fontsize=7, color=style.VERMILLION)

@@ -7,14 +7,18 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.ticker import PercentFormatter
 
+from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.cpu import CpuBackend
-from hybrid_nbody.benchmarks.harness import machine, measure, record
-from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Times, alike, counted
+from hybrid_nbody.benchmarks.harness import machine, measure, pictures, record
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, Times, alike, counted, shown
 from hybrid_nbody.benchmarks.harness.pictures import rate_text
-from hybrid_nbody.benchmarks.scaling.forecast import Conclusion
-from hybrid_nbody.benchmarks.scaling.pictures import draw
-from hybrid_nbody.benchmarks.scaling.problems import MOST_CELLS, WEAK, Fluid, Series, Settings, read
+from hybrid_nbody.benchmarks.scaling import problems
+from hybrid_nbody.benchmarks.scaling.forecast import RANKS, Conclusion, Forecast
+from hybrid_nbody.benchmarks.scaling.problems import STRONG, WEAK, Fluid, Series, Settings
 from hybrid_nbody.benchmarks.scaling.runs import Parts, Run, Team, parts_of_a_step, timed_steps
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.communicator import Communicator, library_name
@@ -27,17 +31,10 @@ SIZES = {
 """Default sizes, by the device of a rank."""
 
 REHEARSED = {"bodies": [64], "bodies of a tree": [64], "cells": [8]}
-"""Sizes of the short runs that find out, before anything is written, whether all ranks can do what
-is asked for."""
+"""Sizes of the short runs that find out first whether all ranks can do what is asked for."""
 
 BYTES_OF_A_CELL = 64
 """Upper bound on what a cell of a float32 grid needs: ten arrays, windows and padding."""
-
-
-def most_ms(seconds: Sequence[float]) -> str:
-    """Return the largest of some times in ms."""
-    return measure.shown(max(seconds), "2 ms")
-
 
 COLUMNS = (
     Column("ranks", "ranks that took part", "Ranks"),
@@ -63,7 +60,12 @@ COLUMNS = (
     Column("watched_s", "the parts of the slowest rank, in s", "watched\nms", "3 ms", 2),
     Column("compute_s", "of each rank by itself in s", "compute\nms", "3 ms"),
     Column("exchange_s", "of a rank that waits for nobody, in s", "exchange\nms", "3 ms"),
-    Column("wait_s", "waits of each rank in s", "wait\nms, most", most_ms),
+    Column(
+        "wait_s",
+        "waits of each rank in s",
+        "wait\nms, most",
+        lambda s: shown(max(s), "2 ms"),
+    ),
     Column("exchanges", "of a step, on the rank that has most", "exch.", "g", 3),
     Column("reductions", "numbers of a step that all ranks agree on"),
     Column("messages", "of a step that a rank receives", "mess-\nages", "g", 3),
@@ -73,7 +75,7 @@ COLUMNS = (
 
 def run(arguments: Namespace, communicator: Communicator) -> int:
     """Carry out ``bench scaling`` on all ranks and return the exit code."""
-    settings = communicator.on_root(lambda: read(arguments, communicator.size))
+    settings = communicator.on_root(lambda: problems.read(arguments, communicator.size))
     settings.compute.setdefault("threads", free_cores(communicator))
     everyone = Team(communicator, communicator.size)
     devices = rehearse(settings, everyone)
@@ -115,8 +117,7 @@ def _plan(settings: Settings, series: list[Series], everyone: Team) -> record.Pl
 SAME_SERIES = ("model", "kind", "exchange", "size", "sweeps")
 
 SAME_RUN = ("ranks", "model", "exchange", "size", "sweeps")
-"""On one rank, where the kinds of scaling are the same; a ring sums in another order than an
-allgather there, too, and takes its own time."""
+"""On one rank, where the kinds of scaling are the same; a ring sums in an order of its own."""
 
 
 def measured(settings: Settings, series: Series, team: Team, rows: list[Row], stop: Stop) -> Row:
@@ -232,9 +233,10 @@ def _check_planes(series: Fluid, counts: list[int]) -> None:
         raise InputError(f"--cells: {series.size} {shared}: at most {series.most_ranks()}")
     ranks = _most(series, counts)
     longest = max(series.cells(ranks))
-    if longest > MOST_CELLS:
+    if longest > problems.MOST_CELLS:
         along = f"{longest} along z on {ranks} ranks {scaling}"
-        raise InputError(f"--cells: {series.size} a rank are {along}, more than {MOST_CELLS}")
+        most = f"more than {problems.MOST_CELLS}"
+        raise InputError(f"--cells: {series.size} a rank are {along}, {most}")
 
 
 def _check_memory(
@@ -252,3 +254,95 @@ def _check_memory(
 def _most(series: Series, counts: list[int]) -> int:
     """Return the largest number of ranks that can share a problem."""
     return max(count for count in counts if count <= series.most_ranks())
+
+
+PARTS = (("compute", style.BLUE), ("exchange", style.ORANGE), ("wait", style.GREY))
+TITLES = {STRONG: "Strong: one problem", WEAK: "Weak: the same work per rank"}
+
+
+def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
+    """Draw efficiency against ranks, a panel a kind of scaling, above the parts of a step."""
+    shared = [row for row in rows if row["ranks"] > 1]
+    bars = sum(row["ranks"] for row in shared) + len(shared)
+    heights = [2.6] + ([0.5 + 0.085 * bars] if shared else [])
+    figure = style.new_figure(1.2 + sum(heights))
+    above, *below = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
+    _draw_efficiencies(above, rows, Conclusion(problems.Network(**facts["network"])))
+    for part in below:
+        _draw_parts(part.subplots(), shared)
+    title = pictures.machine_title(facts, "gpu" if "gpu" in facts else "cpu")
+    figure.suptitle(f"{counted(facts['ranks'], 'rank')} of {title}")
+    return figure
+
+
+def _draw_efficiencies(figure: SubFigure, rows: Sequence[Row], conclusion: Conclusion) -> None:
+    kinds = pictures.distinct(rows, "kind")
+    forecasts = conclusion.forecasts(rows)
+    colours = dict(zip(dict.fromkeys(map(_name, rows)), style.BODY_COLOURS, strict=False))
+    panels = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
+    for axes, kind in zip(panels, kinds, strict=True):
+        own = [row for row in rows if row["kind"] == kind]
+        for name in dict.fromkeys(map(_name, own)):
+            line = [row for row in own if _name(row) == name]
+            colour = colours.get(name, style.BLACK)
+            pictures.draw_line(axes, line, "ranks", "efficiency", color=colour, label=name)
+        for forecast in forecasts:
+            if forecast.series.kind == kind:
+                _draw_forecast(axes, forecast, colours.get(_name(forecast.last), style.BLACK))
+        _style(axes, rows, {row["ranks"] for row in rows} | (set(RANKS) if forecasts else set()))
+        axes.set_title(TITLES[kind], loc="left")
+    panels[0].set_ylabel("efficiency")
+    labels = [zip(*axes.get_legend_handles_labels(), strict=True) for axes in panels]
+    handles = {text: line for panel in labels for line, text in panel}
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=2, fontsize=7)
+
+
+def _name(row: Row) -> str:
+    if row["model"] == "gravity":
+        return f"gravity, {row['size']} bodies, {row['exchange']}"
+    if row["model"] == "fmm":
+        return f"fmm, {row['size']} bodies"
+    return f"fluid, {row['size']}³ cells"
+
+
+def _draw_forecast(axes: Axes, forecast: Forecast, colour: str) -> None:
+    points = [forecast.row(ranks) for ranks in measure.doubling(RANKS[-1])]
+    style = ":" if "p - 1" in forecast.scheme.name else "--"
+    look = {"color": colour, "linewidth": 1.1, "label": f"predicted: {forecast.scheme.name}"}
+    possible = pictures.having(points, "efficiency")
+    pictures.draw_line(axes, possible, "ranks", "efficiency", style, **look)
+
+
+def _style(axes: Axes, rows: Sequence[Row], counts: set[int]) -> None:
+    style.size_axis(axes, counts, base=2)
+    axes.axhline(1, color=style.GREY, linewidth=0.8, linestyle=":")
+    axes.set_ylim(0, max(1.1, 1.05 * max(row["efficiency"] for row in rows)))
+    axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.set_xlabel("ranks")
+
+
+def _draw_parts(axes: Axes, rows: Sequence[Row]) -> None:
+    """Draw one bar per rank: the shares of work, of exchange, and of waiting for others."""
+    y = 0
+    names: dict[float, str] = {}
+    for row in rows:
+        names[y + (row["ranks"] - 1) / 2] = f"{row['kind']}, {_name(row)}, {row['ranks']} ranks"
+        for compute, wait in zip(row["compute_s"], row["wait_s"], strict=True):
+            _draw_bar(axes, y, compute, row["exchange_s"], wait)
+            y += 1
+        y += 1
+    pictures.name_bars(axes, names, y - 1.4, size=6.5)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
+    axes.set_xlabel("share of a step, one bar per rank")
+    for name, colour in PARTS:
+        axes.barh(0, 0, color=colour, label=name)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+
+
+def _draw_bar(axes: Axes, y: float, *seconds: float) -> None:
+    start = 0.0
+    for part, (_, colour) in zip(seconds, PARTS, strict=True):
+        width = part / sum(seconds)
+        axes.barh(y, width, left=start, height=0.8, color=colour, **pictures.BAR)
+        start += width

@@ -1,21 +1,12 @@
 """A model of the time of a step, fitted to rows, and what it says of more ranks and networks.
 
-Measured on p ranks that share a problem, a step takes
-
-    t = a + b * bytes + work / rate
-
-a is what a step costs however little there is to do: launches, and the beginning of messages. bytes
-is what a rank receives in a step, b the time of each; work is that of the rank with the largest
-share, rate what a rank does a second. On another network the exchange is counted anew, with its
-latency and its bandwidth in the place of b, for an allgather or halos, and for a ring:
+A step takes ``t = a + b * bytes + work / rate``, of the rank with most to do. On another network it
+takes, with an allgather or halos, and with a ring of p ranks:
 
     t = a + latency * messages in a row + bytes / bandwidth + work / rate
     t = a + work of a block / rate + (p - 1) * max(work of a block / rate, message)
 
-It assumes that ranks are alike and have equal shares, that a kernel is as fast on a small share as
-on the measured ones, that messages of one exchange travel side by side while their bytes share one
-link, that links do not disturb each other, and that nothing is hidden behind computation but the
-messages of a ring.
+docs/benchmarks-appendix.md says what this assumes.
 """
 
 import math
@@ -45,10 +36,7 @@ class Point(NamedTuple):
 
 
 class Fit(NamedTuple):
-    """The coefficients of the model; b is None where nothing was exchanged.
-
-    `worst` is the largest relative difference of a measured time, of `points`, from the fitted one.
-    """
+    """The coefficients a, b (None without an exchange) and rate, and how far the points are off."""
 
     fixed: float
     per_byte: float | None
@@ -120,16 +108,11 @@ SCHEMES = {
     "halo": (Scheme("halos", lambda ranks: 0, in_a_row),),
     "tree": (),
 }
-"""Exchanges of a run, as a network may do them; messages of halos are counted, not derived.
-
-What the ranks of a tree need of each other depends on the bodies: nothing is predicted."""
+"""Exchanges of a run, as a network may do them; for a tree, which depends on bodies, none."""
 
 
 class Forecast(NamedTuple):
-    """The predicted time of a step of one problem on a network, by a scheme of exchange.
-
-    `last` is the row of the problem on the most ranks that were measured.
-    """
+    """The predicted time of a step of one problem; `last` is its row on the most ranks."""
 
     series: Any  # Gravity or Fluid
     scheme: Scheme
@@ -195,10 +178,7 @@ class Conclusion:
         return {kind: fit(points_of(rows, *kind)) for kind in kinds}
 
     def forecasts(self, rows: Sequence[Row]) -> list[Forecast]:
-        """Return predictions for the largest problem of each kind of scaling.
-
-        A fluid on one rank alone, whose messages could not be counted, predicts nothing.
-        """
+        """Return predictions for the largest problem of each kind of scaling, if it was shared."""
         found = []
         for (model, exchange), fitted in self.fits(rows).items():
             for kind in dict.fromkeys(row["kind"] for row in rows):
@@ -267,13 +247,10 @@ def forecast_table(forecasts: Sequence[Forecast]) -> Table:
     for forecast in forecasts:
         series = forecast.series
         size = f"{series.size} bodies" if series.model == "gravity" else f"{series.size}^3 cells"
-        cells = [_prediction(forecast, ranks) for ranks in RANKS]
+        known = [(forecast.seconds(ranks), forecast.efficiency(ranks)) for ranks in RANKS]
+        cells = [
+            f"{digits(3)(seconds * 1e3)} ms {share:6.1%}" if seconds else "too few planes"
+            for seconds, share in known
+        ]
         table.add_row(series.model, series.kind, size, forecast.scheme.name, *cells)
     return table
-
-
-def _prediction(forecast: Forecast, ranks: int) -> str:
-    seconds = forecast.seconds(ranks)
-    if seconds is None:
-        return "too few planes"
-    return f"{digits(3)(seconds * 1e3)} ms {forecast.efficiency(ranks):6.1%}"

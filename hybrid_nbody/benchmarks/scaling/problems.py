@@ -14,8 +14,7 @@ ENDLESS = 10**9
 """Steps of a run that is stepped by a benchmark."""
 
 COURANT = 0.5
-"""Cells that the fluid crosses in a step where it is fastest: no plane but the next one is needed
-of another rank."""
+"""Cells that the fluid crosses in a step where it is fastest: the next plane is all it needs."""
 
 STRONG = "strong"
 WEAK = "weak"
@@ -232,16 +231,20 @@ def read(arguments: Namespace, size: int) -> Settings:
     """Return what was asked for of `size` ranks; raise `InputError` if an option is of no use."""
     latency = options.quantity("--latency", arguments.latency, options.SECONDS)
     bandwidth = options.quantity("--bandwidth", arguments.bandwidth, options.BYTES_PER_SECOND)
+    asked = arguments.ranks
+    compute: dict[str, Any] = {"backend": arguments.backend, "transport": arguments.transport}
+    if arguments.threads is not None:
+        compute["threads"] = options.number("--threads", arguments.threads)
     return Settings(
         models=_models(arguments),
         kinds=options.words("--kinds", arguments.kinds, KINDS),
         exchanges=options.words("--exchange", arguments.exchange or EXCHANGES[0], EXCHANGES),
-        counts=_counts(arguments.ranks, size),
+        counts=sorted(options.numbers("--ranks", asked, 1, size)) if asked else doubling(size),
         bodies=arguments.bodies and options.numbers("--bodies", arguments.bodies, 2),
         cells=arguments.cells and options.numbers("--cells", arguments.cells, SMALLEST, MOST_CELLS),
         sweeps=options.number("--sweeps", arguments.sweeps or "20"),
-        repeats=options.repeats(arguments),
-        compute=_compute(arguments),
+        repeats=arguments.repeats,
+        compute=compute,
         network=Network(latency, bandwidth),
     )
 
@@ -254,16 +257,3 @@ def _models(arguments: Namespace) -> list[str]:
             alone = f"{' and '.join(users)} alone"
             raise InputError(f"--{name}: is for {alone} (got --models {arguments.models})")
     return models
-
-
-def _compute(arguments: Namespace) -> dict[str, Any]:
-    compute: dict[str, Any] = {"backend": arguments.backend, "transport": arguments.transport}
-    if arguments.threads is not None:
-        compute["threads"] = options.number("--threads", arguments.threads)
-    return compute
-
-
-def _counts(asked: str | None, size: int) -> list[int]:
-    if asked is None:
-        return doubling(size)
-    return sorted(options.numbers("--ranks", asked, 1, size))

@@ -11,19 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.benchmarks.harness.measure import Stop, Stopped, Times, seconds_of
-from hybrid_nbody.errors import HybridNBodyError
+from hybrid_nbody.backends.timing import seconds_of
+from hybrid_nbody.benchmarks.harness.measure import Stop, Stopped, Times
+from hybrid_nbody.parallel import team as parallel
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.placement import assign_device
 from hybrid_nbody.parallel.shares import Devices
+from hybrid_nbody.parallel.transport import watched
 from hybrid_nbody.parallel.transport.choice import choose_transport
-from hybrid_nbody.parallel.transport.watched import (
-    Traffic,
-    Watch,
-    WatchedNumbers,
-    WatchedTransport,
-)
 from hybrid_nbody.running.start import build
 
 SOURCE = "bench scaling"
@@ -40,20 +36,11 @@ WATCHED = 3
 """Timings, at most, that tell how a step is made up."""
 
 
-class Team:
-    """The first ranks of all, which do what is asked for while the others wait.
-
-    All ranks call every method; `group` is the communicator of the team, or of the others. Devices
-    and transports are made once for each choice: NCCL keeps its memory until the process ends.
-    """
+class Team(parallel.Team):
+    """A team whose devices and transports are made once: NCCL keeps its memory to the end."""
 
     def __init__(self, world: Communicator, ranks: int):
-        self.world = world
-        self.ranks = ranks
-        self.belongs = world.rank < ranks
-        self.group = world
-        if ranks < world.size:
-            self.group = Communicator(world.comm.Split(int(not self.belongs), world.rank))
+        super().__init__(world, ranks)
         self.connect = cache(choose_transport)
         self._placed = cache(assign_device)
 
@@ -62,20 +49,6 @@ class Team:
         placement = self._placed(asked, threads, communicator, cpu_share)
         placement.backend.use()
         return placement
-
-    def do(self, action: Callable) -> Any:
-        """Return the result of `action`, None outside the team; raise its error on every rank."""
-        result = error = None
-        try:
-            result = action() if self.belongs else None
-        except HybridNBodyError as caught:
-            if not caught.shared:
-                raise
-            error = caught
-        error = self.world.broadcast(error)
-        if error is not None:
-            raise error.on_all_ranks()
-        return result
 
 
 class Run:
@@ -159,7 +132,7 @@ class Parts(NamedTuple):
 
     total: NDArray
     exchange: NDArray
-    traffic: Traffic = Traffic()
+    traffic: watched.Traffic = watched.Traffic()
 
     @property
     def compute(self) -> NDArray:
@@ -195,12 +168,12 @@ class WatchedRun(Run):
     def _watch(self, calls: Sequence[str], *holders: Any) -> None:
         """Watch these calls of the communicator that some objects have."""
         for holder in holders:
-            holder.communicator = WatchedNumbers(holder.communicator, self.watch, calls)
+            holder.communicator = watched.WatchedNumbers(holder.communicator, self.watch, calls)
 
     def connect(self, asked, backend, communicator, gpus_shared):
-        self.watch = Watch(backend)
+        self.watch = watched.Watch(backend)
         carrier = super().connect(asked, backend, communicator, gpus_shared)
-        return WatchedTransport(carrier, self.watch, communicator.rank)
+        return watched.WatchedTransport(carrier, self.watch, communicator.rank)
 
     def parts(self, steps: int) -> list[tuple]:
         """Return for each rank the seconds of a step, those within exchanges, and its traffic."""
@@ -221,4 +194,4 @@ def parts_of_a_step(team: Team, values: dict, steps: int, repeats: int, stop: St
     if not team.belongs:
         return None
     total, exchange, *counts = np.median(np.array(found), axis=0).T
-    return Parts(total, exchange, Traffic(*(float(count.max()) for count in counts)))
+    return Parts(total, exchange, watched.Traffic(*(float(count.max()) for count in counts)))

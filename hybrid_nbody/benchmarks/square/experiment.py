@@ -14,17 +14,17 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
-from hybrid_nbody.analysis.style import BLACK, BLUE, BODY_COLOURS, GREY, VERMILLION, new_figure
-from hybrid_nbody.backends.base import Array
+from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures, runs
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.benchmarks.ladder.rungs import Rung
+from hybrid_nbody.benchmarks.ladder.rungs import PRODUCTION, Rung
 from hybrid_nbody.benchmarks.ladder.runs import Layout
 from hybrid_nbody.nbody.initial_conditions import random_square
 
+SOURCE = Path(__file__).with_name("square.cu")
 G = 9.8
 SOFTENING = 2.0
 DT = 0.01
@@ -66,9 +66,6 @@ COLUMNS = (
 )
 
 
-SOURCE = Path(__file__).with_name("square.cu")
-
-
 def square(number: int) -> runs.Problem:
     """Return bodies at rest in the unit square, their masses times G."""
     return runs.as_problem(random_square(number, seed=1), SOFTENING, DT, G)
@@ -97,11 +94,9 @@ class LoopRun(runs.LoopRun):
 
 
 class Kernel(NamedTuple):
-    """A kernel of ``square.cu``, and how it is compiled and launched.
+    """A kernel of ``square.cu``: one thread a body, N, or one a pair, N x N.
 
-    It has one thread a body, N, or one a pair, N x N. Sources are an array of structs or a struct
-    of arrays in some memory; with N x N threads ``shared`` is where results are staged. The threads
-    of a block, a power of two, and the unroll factor of the loop over sources are compiled in.
+    With N x N threads, ``shared`` is where results are staged. A block is a power of two.
     """
 
     threads: str
@@ -138,7 +133,7 @@ class KernelRun(runs.BodyRun):
         """Put the bodies back at rest; sources can be read through textures, too."""
         self.arrays = self.layout.upload(self.backend, self.problem, self.problem.number)
         read = (self.arrays[place] for place in READ[self.kernel.layout])
-        self.textures = [texture(self.backend, array) for array in read]
+        self.textures = [self.backend.texture(array) for array in read]
 
     def result(self) -> tuple[NDArray, NDArray]:
         return self.layout.result([self.backend.download(array) for array in self.arrays])
@@ -153,27 +148,10 @@ class KernelRun(runs.BodyRun):
         self.module.launch(self.layout.drift, number, kernel.block, *moving)
 
 
-def texture(backend: Any, array: Array) -> Any:
-    """Return a texture that reads the float32 numbers of an array one by one."""
-    runtime = backend.xp.cuda.runtime
-    texture = backend.xp.cuda.texture
-    channel = texture.ChannelFormatDescriptor(32, 0, 0, 0, runtime.cudaChannelFormatKindFloat)
-    linear = runtime.cudaResourceTypeLinear
-    memory = {"arr": array, "chDesc": channel, "sizeInBytes": array.nbytes}
-    resource = texture.ResourceDescriptor(linear, **memory)
-    return texture.TextureObject(resource, texture.TextureDescriptor())
-
-
 def on_gpu(name: str, *how: Any) -> Rung:
     """Return a rung that is a kernel of ``square.cu``."""
     kernel = Kernel(*how)
     return Rung(name, "gpu", lambda backend, problem: KernelRun(backend, kernel, problem), kernel)
-
-
-def in_production(device: str) -> Rung:
-    """Return a rung that is what a run computes."""
-    make = lambda backend, problem: runs.ProductionRun(backend, "single", problem)  # noqa: E731
-    return Rung(f"{device.upper()}, as a run computes", device, make)
 
 
 MEMORY_RUNGS = tuple(
@@ -191,10 +169,10 @@ BLOCK_RUNGS = tuple(
 RUNGS = (
     Rung(ONE_THREAD, "cpu", lambda backend, of: LoopRun(CpuBackend(1), "plane_serial", of)),
     Rung("CPU, all threads", "cpu", lambda backend, of: LoopRun(backend, "plane_threads", of)),
-    in_production("cpu"),
+    PRODUCTION[0]._replace(name="CPU, as a run computes"),
     on_gpu("GPU, N threads", "N", "arrays", "texture"),
     on_gpu("GPU, N x N threads", "N x N"),
-    in_production("gpu"),
+    PRODUCTION[1]._replace(name="GPU, as a run computes"),
 )
 
 PARTS = {
@@ -206,13 +184,16 @@ PARTS = {
 
 def run(arguments: Namespace) -> int:
     """Carry out ``bench square`` and return the exit code."""
-    repeats = options.repeats(arguments)
     sizes = options.numbers("--sizes", arguments.sizes, 2, MOST_BODIES)
     compared = options.numbers("--compare", arguments.compare, 2, MOST_BODIES)
     devices = machine.find_devices(arguments.backend)
     machine.check_memory(devices, [*sizes, *compared])
     parts = [*product(sizes, ("memory", "blocks")), *product(compared, ("devices",))]
-    tasks = [task for part in parts for task in _tasks(*part, devices, repeats)]
+    tasks = [task for part in parts for task in _tasks(*part, devices, arguments.repeats)]
+
+    def summary(rows: Sequence[Row]) -> dict[str, Any]:
+        return {"crossover_bodies": crossover(rows), "conclusions": conclude(rows)}
+
     plan = Plan("square", COLUMNS, tasks, draw, conclude, summarise=summary)
     return carry_out(plan, devices, arguments)
 
@@ -235,10 +216,7 @@ def _tasks(number: int, part: str, devices: machine.Devices, repeats: int) -> It
 
 
 def fastest(rows: Sequence[Row], threads: str) -> dict[int, float]:
-    """Return the seconds of the fastest rung with N, or with N x N threads, by number of bodies.
-
-    The comparison of devices is left out: it times a single rung of each.
-    """
+    """Return the seconds of the fastest rung but those of devices, by number of bodies."""
     found: dict[int, float] = {}
     for row in rows:
         if row["part"] != "devices" and row.get("threads") == threads and row.get("median_s"):
@@ -255,11 +233,6 @@ def crossover(rows: Sequence[Row]) -> float | None:
 def conclude(rows: Sequence[Row]) -> list[str]:
     """Return where N x N threads stop to pay, and what threads and a GPU bring, in words."""
     return [_crossing(rows), *_gains(rows)]
-
-
-def summary(rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the same for the JSON."""
-    return {"crossover_bodies": crossover(rows), "conclusions": conclude(rows)}
 
 
 def _crossing(rows: Sequence[Row]) -> str:
@@ -285,10 +258,7 @@ def _gains(rows: Sequence[Row]) -> Iterator[str]:
             yield f"{number} bodies: {row['rung']}: {speedup} times as fast as one thread"
 
 
-LINES: tuple[pictures.Look, ...] = (
-    {"marker": "o", "color": BLUE},
-    {"marker": "s", "color": VERMILLION},
-)
+LINES = (style.BLUE, style.VERMILLION)
 MARKERS = "os^Dv*"
 
 CLOSEST = 1.2
@@ -298,7 +268,7 @@ CLOSEST = 1.2
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the time of a step against the number of bodies, in two panels."""
     rows = pictures.having(rows, "median_s")
-    figure = new_figure(4.0)
+    figure = style.new_figure(4.0)
     left, right = figure.subplots(1, 2)
     _draw_threads(left, rows)
     _draw_devices(right, [row for row in rows if row["part"] == "devices"])
@@ -310,28 +280,30 @@ def _draw_threads(axes: Axes, rows: Sequence[Row]) -> None:
     """Draw the fastest rung with N and with N x N threads, and where they cross."""
     axes.set_title("the fastest rung on the GPU", loc="left")
     found = {threads: fastest(rows, threads) for threads in ("N", "N x N")}
-    for (threads, times), look in zip(found.items(), LINES, strict=True):
+    for (threads, times), marker, colour in zip(found.items(), "os", LINES, strict=True):
         if times:
             points = list(times), list(times.values())
-            axes.plot(*points, **look, markersize=4, label=f"{threads} threads")
+            look: pictures.Look = {"color": colour, "markersize": 4, "label": f"{threads} threads"}
+            axes.plot(*points, f"{marker}-", **look)
     if not all(found.values()):
-        axes.text(0.5, 0.5, "needs a GPU", transform=axes.transAxes, ha="center", color=GREY)
+        axes.text(0.5, 0.5, "needs a GPU", transform=axes.transAxes, ha="center", color=style.GREY)
         axes.set(xticks=[], yticks=[])
         return
     _style(axes, found["N"])
     equal = crossover(rows)
     if equal:
-        axes.axvline(equal, color=BLACK, linewidth=1, linestyle=":", label=f"equal at {equal:.0f}")
+        dotted: pictures.Look = {"color": style.BLACK, "linewidth": 1, "linestyle": ":"}
+        axes.axvline(equal, label=f"equal at {equal:.0f}", **dotted)
     axes.legend()
 
 
 def _draw_devices(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_title("one thread, all threads and a GPU", loc="left")
     lines = pictures.groups(sorted(rows, key=lambda row: row["rung"]), "rung")
-    for ((name,), group), colour, marker in zip(lines, BODY_COLOURS, MARKERS, strict=False):
+    for ((name,), group), colour, marker in zip(lines, style.BODY_COLOURS, MARKERS, strict=False):
         ordered = sorted(group, key=lambda row: row["bodies"])
-        look = {"color": colour, "markersize": 4, "label": name}
-        pictures.draw_line(axes, ordered, "bodies", "median_s", f"{marker}-", **look)
+        line = f"{marker}-"
+        pictures.draw_line(axes, ordered, "bodies", "median_s", line, color=colour, label=name)
     if rows:
         _style(axes, {row["bodies"] for row in rows})
         axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -339,15 +311,12 @@ def _draw_devices(axes: Axes, rows: Sequence[Row]) -> None:
 
 def _style(axes: Axes, sizes: Any) -> None:
     """Scale and label the axes; only sizes that are far enough apart have labels."""
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log", xlabel="bodies", ylabel="µs a step")
     labelled: list[int] = []
     for size in sorted(sizes):
         if not labelled or size >= labelled[-1] * CLOSEST:
             labelled.append(size)
-    pictures.fixed_ticks(axes.xaxis, labelled)
+    style.fixed_ticks(axes.xaxis, labelled)
     axes.tick_params(axis="x", labelsize=7, labelrotation=45)
     axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=20))
-    pictures.ticks_text(axes.yaxis, lambda seconds: f"{seconds * 1e6:g}")
-    axes.set_xlabel("bodies")
-    axes.set_ylabel("µs a step")
+    style.ticks_text(axes.yaxis, lambda seconds: f"{seconds * 1e6:g}")

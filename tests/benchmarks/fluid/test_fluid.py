@@ -7,19 +7,16 @@ import io
 import json
 import signal
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import yaml
 from conftest import why_no_gpu
 from support.bodies import make_backend
-from support.command import ROOT, call, refused
+from support.command import call, refused
 
 from hybrid_nbody.benchmarks.fluid import experiment, layouts, model, sweeps
 from hybrid_nbody.benchmarks.fluid.problems import (
-    PLUME_EVENTS,
     Settings,
     measured,
     per,
@@ -271,18 +268,6 @@ def test_runs_do_as_many_steps_as_time_allows():
     assert model.steps_within(1e-4) == 100
     assert model.steps_within(model.LONGEST_RUN / 50.5) == 50
     assert model.steps_within(100.0) == model.FEWEST_STEPS
-
-
-def test_the_events_are_those_of_the_input_file():
-    path = Path(ROOT) / "input" / "plume_84.yaml"
-    events = yaml.safe_load(path.read_text())["sources"]["events"]
-    expected = [
-        (event["step"], field, tuple(np.atleast_1d(event[field]).astype(float)))
-        for event in events
-        for field in ("density", "velocity")
-        if field in event
-    ]
-    assert list(PLUME_EVENTS) == expected
 
 
 def test_slow_rows_are_repeated_less_often():

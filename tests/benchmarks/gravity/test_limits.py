@@ -64,13 +64,13 @@ def rows(tmp_path, monkeypatch):
     """A function that runs ``bench limits`` on paper and returns its rows."""
 
     def run(sizes=None):
-        devices = Devices(SimpleNamespace(threads=1), PaperGpu(paper_seconds))
+        devices = Devices(make_backend("cpu", threads=1), PaperGpu(paper_seconds))
         monkeypatch.setattr(machine, "find_devices", lambda asked: devices)
         monkeypatch.setattr(machine, "measure_peak", lambda backend: PEAK)
-        monkeypatch.setattr(limits, "tree_force", paper_tree)
+        monkeypatch.setattr(limits.runs, "tree_force", paper_tree)
         assert (
             limits.run(
-                SimpleNamespace(repeats="2", sizes=sizes, output=tmp_path / "out", overwrite=False)
+                SimpleNamespace(repeats=2, sizes=sizes, output=tmp_path / "out", overwrite=False)
             )
             == 0
         )

@@ -49,12 +49,12 @@ def tuned(tmp_path, cache, monkeypatch):
     """A function that runs ``bench tune`` on paper and returns the exit code."""
 
     def run(seconds=paper_seconds, dry_run=False):
-        devices = Devices(SimpleNamespace(threads=1), PaperGpu(seconds))
+        devices = Devices(make_backend("cpu", threads=1), PaperGpu(seconds))
         monkeypatch.setattr(tune, "find_devices", lambda asked: devices)
         sizes = ",".join(map(str, BEST))
         return tune.run(
             SimpleNamespace(
-                repeats="2", sizes=sizes, dry_run=dry_run, output=tmp_path / "out", overwrite=False
+                repeats=2, sizes=sizes, dry_run=dry_run, output=tmp_path / "out", overwrite=False
             )
         )
 
@@ -129,8 +129,8 @@ def test_few_ends_where_a_graph_is_faster():
 
 def test_differences_in_words():
     default = Tuning(128, ((2048, 1),), 3)
-    assert tune.differences(default, default) == ["as the defaults"]
-    assert tune.differences(Tuning(64, ((1024, 1), (2048, 4)), 3), default) == [
+    assert default.differences(default) == ["as the defaults"]
+    assert Tuning(64, ((1024, 1), (2048, 4)), 3).differences(default) == [
         "bodies in one block: 64 (default: 128)",
         "targets of a lane: 1 up to 1024, 4 up to 2048 (default: 1 up to 2048)",
     ]

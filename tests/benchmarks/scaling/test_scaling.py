@@ -15,9 +15,8 @@ from support.command import ROOT, call
 
 from hybrid_nbody.benchmarks import add_arguments
 from hybrid_nbody.benchmarks.harness.machine import Devices
-from hybrid_nbody.benchmarks.scaling.experiment import SIZES, check, check_threads
+from hybrid_nbody.benchmarks.scaling.experiment import SIZES, check, check_threads, draw
 from hybrid_nbody.benchmarks.scaling.forecast import points_of
-from hybrid_nbody.benchmarks.scaling.pictures import draw
 from hybrid_nbody.benchmarks.scaling.problems import Network, problem_of, read
 from hybrid_nbody.errors import InputError
 

@@ -166,14 +166,15 @@ def test_the_old_name_still_calls_it():
 
 @pytest.mark.parametrize(("layout", "moving"), [("structs", 1), ("arrays", 4)])
 def test_a_kernel_gets_bodies_in_its_layout_and_gives_them_back(monkeypatch, layout, moving):
-    monkeypatch.setattr(experiment, "texture", lambda backend, array: array)
     launches = []
     module = SimpleNamespace(
         launch_grid=lambda *what: launches.append(what), launch=lambda *what: launches.append(what)
     )
     monkeypatch.setattr(experiment, "CudaModule", lambda *what: module)
     problem = experiment.square(33)
-    run = experiment.KernelRun(PaperGpu({}), Kernel("N", layout), problem)
+    backend = PaperGpu({})
+    backend.texture = lambda array: array
+    run = experiment.KernelRun(backend, Kernel("N", layout), problem)
     position, velocity = run.result()
     assert same_bits(position, problem.position)
     assert not velocity.any()
