@@ -3,7 +3,6 @@
 import math
 import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,20 +15,7 @@ from numpy.lib import format as npy
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.bodies_csv import short
 from hybrid_nbody.files.stored_bodies import Array, Column, Columns, columns_of
-from hybrid_nbody.files.untrusted import check_unpacked
-
-DAMAGED_ARCHIVE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    ValueError,
-    OSError,
-    KeyError,
-    RuntimeError,
-    MemoryError,
-    OverflowError,
-)
-"""Exceptions of zipfile and NumPy for archives that are damaged or not theirs."""
+from hybrid_nbody.files.untrusted import DAMAGED_ARCHIVE, check_unpacked
 
 ARRAYS = ("position", "velocity", "mass", "id")
 """Arrays of bodies in an archive; ``id`` is optional."""

@@ -1,5 +1,7 @@
 """Files that somebody else made: they may neither lead into other files nor fill the memory."""
 
+import zipfile
+import zlib
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
@@ -9,6 +11,19 @@ import h5py
 
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.memory import available_memory
+
+DAMAGED_ARCHIVE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    ValueError,
+    OSError,
+    KeyError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+)
+"""Exceptions of zipfile and NumPy for archives that are damaged or not theirs."""
 
 MOST_RATIO = 100
 """Packed data may unpack to this many times its size; coordinates unpack to twice theirs."""

@@ -55,10 +55,10 @@ def read_mask(path: str | Path, cells: Cells) -> Shares:
 
 
 def _array(path: str | Path) -> NDArray[np.generic]:
-    """Return the array of a file."""
+    """Return the array of a file, of which no more is read than the file holds."""
     try:
-        mask = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError):
+        mask = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OverflowError):
         raise ValueError("is no array that numpy.save wrote") from None
     if not isinstance(mask, np.ndarray):
         raise ValueError("holds several arrays; write one with numpy.save")

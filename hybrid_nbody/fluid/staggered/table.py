@@ -14,6 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hybrid_nbody.files.untrusted import DAMAGED_ARCHIVE
+
 Array = NDArray[np.float64]
 Interpolation = Callable[[Array], Array]
 """Returns the velocities (n, 3) at points (n, 3)."""
@@ -108,11 +110,22 @@ def _transposed(rows: list[list[str]], width: int) -> Iterator[Array]:
 
 def _npz(path: str) -> dict[str, Array]:
     """Return the arrays of an NPZ file by their names."""
+    if _unpacked(path) > LARGEST:
+        raise ValueError(f"unpacks to more than {LARGEST >> 20} MiB; a profile is a small table")
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: np.asarray(file[name], dtype=np.float64).ravel() for name in file.files}
-    except (ValueError, TypeError, AttributeError, zipfile.BadZipFile) as error:
+    except (*DAMAGED_ARCHIVE, TypeError, AttributeError) as error:
         raise ValueError(f"is no NPZ file of arrays of numbers: {error}") from None
+
+
+def _unpacked(path: str) -> int:
+    """Return the bytes that an archive says it unpacks to; 0 of what is no archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return sum(member.file_size for member in archive.infolist())
+    except DAMAGED_ARCHIVE:
+        return 0
 
 
 # --- between the points ---------------------------------------------------------------------------

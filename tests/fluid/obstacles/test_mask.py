@@ -110,6 +110,11 @@ def test_other_files(tmp_path) -> None:
     (tmp_path / "text.npy").write_text("0 1 0")
     with pytest.raises(ValueError, match="is no array"):
         read_mask(tmp_path / "text.npy", CELLS)
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**20, 3)}
+    with (tmp_path / "huge.npy").open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(ValueError, match="is no array"):
+        read_mask(tmp_path / "huge.npy", CELLS)
     np.savez(tmp_path / "some.npz", mask=FULL)
     with pytest.raises(ValueError, match="holds several arrays"):
         read_mask(tmp_path / "some.npz", CELLS)

@@ -1,5 +1,7 @@
 """The faces of the box: what they are, what is refused, and the velocities that they give."""
 
+import zipfile
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -238,6 +240,21 @@ def test_what_is_no_table_is_refused(tmp_path, text, message):
 def test_what_is_no_npz_file_is_refused(tmp_path):
     (tmp_path / "t.npz").write_text("y,u,v,w\n")
     with pytest.raises(ValueError, match="is no NPZ file of arrays of numbers"):
+        Table(str(tmp_path / "t.npz"), 0).values(points(), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((10**20,), "is no NPZ file of arrays of numbers"), ((8,), "unpacks to more than 64 MiB")],
+)
+def test_an_npz_file_that_would_fill_the_memory_is_refused(tmp_path, shape, message):
+    """Seventy MiB of zeros in the second."""
+    header = {"descr": "<f8", "fortran_order": False, "shape": shape}
+    packed = zipfile.ZipFile(tmp_path / "t.npz", "w", zipfile.ZIP_DEFLATED, compresslevel=1)
+    with packed, packed.open("u.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, header)
+        member.write(bytes((70 << 20) if shape == (8,) else 64))
+    with pytest.raises(ValueError, match=message):
         Table(str(tmp_path / "t.npz"), 0).values(points(), 0.0)
 
 
