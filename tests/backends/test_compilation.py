@@ -11,6 +11,7 @@ from hybrid_nbody.backends.cpu import CpuBackend
 CpuBackend(1)
 CpuBackend(1)
 from numba import njit, prange
+from numba.core.cpu import CPUContext
 from numba.core.errors import TypingError
 from hybrid_nbody.backends.compilation import LinkedLibrary
 """
@@ -26,6 +27,16 @@ def note(library):
 
 
 LinkedLibrary._finalize_final_module = note
+entries = []
+make_entry = CPUContext.create_cpython_wrapper
+
+
+def note_entry(context, library, function, *arguments, **options):
+    entries.append(function.qualname.rpartition(".")[2])
+    make_entry(context, library, function, *arguments, **options)
+
+
+CPUContext.create_cpython_wrapper = note_entry
 
 
 @njit(no_cpython_wrapper=True, no_cfunc_wrapper=True)
@@ -43,6 +54,7 @@ numbers = np.arange(8.0)
 count(numbers)
 assert numbers.tolist() == [1, 2, 3, 4, 5, 6, 7, 8]
 assert emitted == ["count"], emitted
+assert entries == ["count"], entries
 assert "define" in after.inspect_llvm(after.signatures[0])
 """
 
