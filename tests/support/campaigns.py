@@ -36,6 +36,31 @@ SETTINGS = (
 )
 
 
+OBSTACLE = """\
+model: fluid
+grid: {cells: [12, 10, 14]}
+fluid:
+  viscosity: 1e-3
+  boundary: {all: no-slip, y+: outflow}
+  scalars: [{name: heat, buoyancy: 0.5}]
+obstacles:
+  - {sphere: {centre: [0.4, 0.4, 0.5], radius: 0.15}, name: ball}
+sources:
+  events:
+    - {steps: [0, 59], density: 1, cell: [6, 2, 7]}
+    - {steps: [0, 99], scalar: {name: heat, value: 8}, sphere: {centre: [6, 1, 7], radius: 2}}
+time: {dt: 0.1, steps: 100000, cfl: 0.8}
+compute: {backend: cpu, threads: 1}
+output:
+  directory: OUT
+  trajectory: {every_steps: 10}
+  checkpoint: {every_steps: 10, keep: 2}
+"""
+"""A fluid around an obstacle, whose steps are taken in as many parts as it needs."""
+
+JOBS = {**CONFIGS, "obstacle": OBSTACLE}
+
+
 def quietly(action, *arguments):
     """Call a function and keep what it prints and warns of to itself."""
     aside = io.StringIO()
@@ -84,7 +109,7 @@ def undisturbed(folder: Path, model: str, pause: float) -> Undisturbed:
     """Return a run of a small job, whose parts follow each other within `pause` seconds."""
     job = folder / "job.yaml"
     out = folder / "out"
-    job.write_text(CONFIGS[model].replace("OUT", str(out)))
+    job.write_text(JOBS[model].replace("OUT", str(out)))
     with quick_parts(pause), journaled(out) as journal:
         assert carry_out(job) == 0
     return Undisturbed(job, out, journal.calls, contents(out))
