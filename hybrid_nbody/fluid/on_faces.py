@@ -2,17 +2,21 @@
 
 import time
 from collections.abc import Sequence
-from functools import cache
+from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.cells import make_program
+from hybrid_nbody.backends.cells import Program, make_program
+from hybrid_nbody.backends.cells.rehearsal import Rehearsal
+from hybrid_nbody.backends.precompile import can_help, helped
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.config_boundary import faces_of
 from hybrid_nbody.fluid.config_obstacles import obstacles_of
 from hybrid_nbody.fluid.kernels.cells import LOOPS, MODULES
+from hybrid_nbody.fluid.kernels.cells.compiling import compile_functions
 from hybrid_nbody.fluid.obstacles import Obstacle, Sphere
 from hybrid_nbody.fluid.parts import Limits
 from hybrid_nbody.fluid.scheme import DTYPES, frames_of
@@ -33,6 +37,9 @@ ARRAYS = 20
 
 HALO_PLANES = 2
 COMPILE_CELLS = (8, 8, 8)
+FEW_ITERATIONS = Accuracy(tolerance=0.0, iterations=2)
+"""Of a rehearsal: enough that all is called."""
+
 CALIBRATION_CELLS = (64, 64, 16)
 CALIBRATION_STEP = 0.01
 
@@ -95,16 +102,32 @@ class Staggered:
         return int(self.arrays * numbers * np.dtype(self.dtype).itemsize)
 
     def compile(self, device: Backend, mixed: bool) -> None:
-        """See `Scheme`: takes two steps of a small grid."""
+        """See `Scheme`: compiles what a rehearsal calls, from both ends where a helper can."""
+        program = self.program(device)
+        names = self._rehearsed(device, mixed)
+        width = self.config.grid.cells[0]
+        if can_help(device):
+            backwards = partial(compile_functions, names=names[::-1], width=width, dtype=self.dtype)
+            with helped(backwards):
+                program.compile(names, width)
+        program.compile(names, width)
+
+    def _rehearsed(self, device: Backend, mixed: bool) -> list[str]:
+        """Return the functions of cells that a run calls, found on a small grid."""
+        rehearsal = Rehearsal(self.program(device).functions)
         halo = FullGrid(COMPILE_CELLS[2], self.periodic)
-        stand_ins = _stand_ins(self.obstacles())
-        stepper = self._stepper(device, halo, COMPILE_CELLS, stand_ins, mixed)
+        grid = self._grid(rehearsal, device, halo, COMPILE_CELLS, mixed)
+        solids = Solids(grid, _stand_ins(self.obstacles()))
+        few = replace(FEW_ITERATIONS, method=self.config.solver.method)
+        stepper = Stepper(grid, solids, physics_of(self.config), few)
         model = self._model(stepper, [])
+        for event in self.config.sources.events:
+            rehearsal.run("put_sphere" if event.sphere else "put", grid.region)
         model.advance(2)
         model.diagnostics()
         for field in model.fields().values():
             field.host(0, 1)
-        device.synchronize()
+        return rehearsal.names
 
     def speeds(self, device: Backend, communicator: Communicator, mixed: bool) -> list[float]:
         """See `Scheme`."""
@@ -142,11 +165,25 @@ class Staggered:
         obstacles: Sequence[Obstacle],
         mixed: bool,
     ) -> Stepper:
-        program = make_program(device, MODULES, self.dtype, LOOPS)
-        grid = Grid(cells, self._faces(cells), halo, device, program, self.dtype, mixed)
+        grid = self._grid(self.program(device), device, halo, cells, mixed)
         solver = self.config.solver
         accuracy = Accuracy(solver.tolerance, solver.max_iterations, solver.method)
         return Stepper(grid, Solids(grid, obstacles), physics_of(self.config), accuracy)
+
+    def _grid(
+        self,
+        program: Program,
+        device: Backend,
+        halo: Halo,
+        cells: tuple[int, int, int],
+        mixed: bool,
+    ) -> Grid:
+        return Grid(cells, self._faces(cells), halo, device, program, self.dtype, mixed)
+
+    @cache  # noqa: B019  # a scheme lives as long as its run
+    def program(self, device: Backend) -> Program:
+        """Return the functions of cells for a device."""
+        return make_program(device, MODULES, self.dtype, LOOPS)
 
     def _faces(self, cells: tuple[int, int, int]) -> Faces:
         return faces_of(self.config.fluid.boundary, cells)

@@ -85,3 +85,17 @@ def test_what_cannot_be_translated_is_refused(tmp_path):
     spec.loader.exec_module(module)
     with pytest.raises(TranslationError, match="may assign, branch, loop and return"):
         translated([module])
+
+
+def test_compiled_beforehand_is_what_is_called(numbers):
+    program = make_program(make_backend("cpu", threads=2), [cell_functions], "f8")
+    compiled = [name for name, function in program.functions.items() if function.role]
+    program.compile(compiled, width=4)
+    loops = [getattr(program.loops, f"run_{name}") for name in compiled]
+    before = [list(loop.signatures) for loop in loops]
+    program.run("limited_slope", REGION, numbers, 0.3, np.zeros(SHAPE))
+    program.run("smooth", REGION, numbers, parity=1)
+    program.reduce("square", REGION, numbers)
+    program.reduce("size", REGION, numbers)
+    assert [list(loop.signatures) for loop in loops] == before
+    assert all(len(signatures) == 1 for signatures in before)

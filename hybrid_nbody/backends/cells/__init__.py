@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.cells.translation import CellFunction
 
 Cells = Any
 """An array (planes, rows, columns) of the working type; all of a call have equal rows, columns."""
@@ -69,7 +70,25 @@ def plane_largest(function: Function) -> Function:
 
 
 class Program(Protocol):
-    """The functions of some modules, compiled for a device."""
+    """The functions of some modules, compiled for a device.
+
+    Attributes
+    ----------
+    functions : mapping of CellFunction
+        By name; see `hybrid_nbody.backends.cells.translation`.
+    """
+
+    functions: Mapping[str, CellFunction]
+
+    def compile(self, names: Sequence[str], width: int) -> None:
+        """Compile functions before they are called, where they are not compiled already.
+
+        Parameters
+        ----------
+        names : sequence of str
+        width : int
+            Cells along x of the regions that they will be called for.
+        """
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """Call a function for the cells of a region; on a GPU it is queued.

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import inspect
 import os
 import sys
 import tempfile
@@ -13,11 +14,21 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numba import int64, typeof
 
-from hybrid_nbody.backends.cells import Region
-from hybrid_nbody.backends.cells.python_text import python_source
-from hybrid_nbody.backends.cells.translation import NUMBERS, CellFunction, sizes, translated
+from hybrid_nbody.backends.cells import Region, python_text, translation
+from hybrid_nbody.backends.cells.translation import (
+    DIMENSIONS,
+    INDICES,
+    NUMBERS,
+    CellFunction,
+    described,
+    sizes,
+)
 from hybrid_nbody.backends.cpu import CpuBackend
+
+WHOLE_NUMBERS = 7 + len(DIMENSIONS)
+"""Numbers that every loop is given first: a region, a parity, and sizes of arrays."""
 
 
 class Program:
@@ -42,9 +53,22 @@ class Program:
         faster: ModuleType | None = None,
     ) -> None:
         self.faster = faster
-        self.functions = translated(modules)
-        self.loops = loaded(python_source(self.functions, dtype))
+        self.functions = described(modules)
+        self.loops = _loops(tuple(modules), dtype)
         self.number = NUMBERS[dtype]
+
+    def compile(self, names: Sequence[str], width: int) -> None:
+        """See `Program`; what is in the cache is loaded."""
+        for name in names:
+            self._loop(name, width).compile(self._signature(name))
+
+    def _signature(self, name: str) -> tuple[Any, ...]:
+        """Return the types of the arguments with which a loop is called."""
+        number = typeof(self.number(0))
+        array = typeof(np.empty(0, self.number))
+        kinds = {"Real": number, "Int": int64, "Cells": array, "Table": array}
+        given = list(self.functions[name].parameters.values())[INDICES:]
+        return (*[int64] * WHOLE_NUMBERS, *(kinds[kind] for kind in given))
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """See `Program`."""
@@ -70,7 +94,7 @@ class Program:
     def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
         convert: dict[str, Callable[[Any], Any]]
         convert = {"Real": self.number, "Int": int, "Cells": _flat, "Table": _flat}
-        kinds = list(function.parameters.values())[3:]
+        kinds = list(function.parameters.values())[INDICES:]
         return [convert[kind](value) for kind, value in zip(kinds, arguments, strict=True)]
 
 
@@ -81,9 +105,33 @@ def _flat(array: np.ndarray) -> np.ndarray:
 @cache
 def loaded(source: str) -> ModuleType:
     """Return a module from its source, whose file lies where Numba keeps what it compiled."""
-    name = f"hybrid_nbody_cells_{hashlib.sha256(source.encode()).hexdigest()[:16]}"
+    return _module(_digest([source]), lambda: source)
+
+
+@cache
+def _loops(modules: tuple[ModuleType, ...], dtype: str) -> ModuleType:
+    """Return the loops over functions of a cell, which are translated the first time alone."""
+    made_from = [inspect.getsource(module) for module in (*modules, translation, python_text)]
+    return _module(
+        _digest([dtype, *made_from]),
+        lambda: python_text.python_source(translation.translated(modules), dtype),
+    )
+
+
+def _digest(texts: Sequence[str]) -> str:
+    """Return a digest of texts."""
+    found = hashlib.sha256()
+    for text in texts:
+        found.update(text.encode())
+    return found.hexdigest()[:16]
+
+
+def _module(digest: str, source: Callable[[], str]) -> ModuleType:
+    """Return the module of a digest, from a file that is written where it is not there."""
+    name = f"hybrid_nbody_cells_{digest}"
     path = Path(os.environ["NUMBA_CACHE_DIR"], "generated", f"{name}.py")
-    _write_once(path, source)
+    if not path.exists():
+        _write_once(path, source())
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader  # a file of this name is there
     module = importlib.util.module_from_spec(spec)
@@ -94,8 +142,6 @@ def loaded(source: str) -> ModuleType:
 
 def _write_once(path: Path, text: str) -> None:
     """Write a file unless it is there: Numba compiles again what a younger file holds."""
-    if path.exists():
-        return
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
         file.write(text)

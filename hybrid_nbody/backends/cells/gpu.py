@@ -35,6 +35,9 @@ class Program:
         self.module = CudaModule(backend, cuda_source(self.functions, dtype), {})
         self.number = NUMBERS[dtype]
 
+    def compile(self, names: Sequence[str], width: int) -> None:
+        """See `Program`: all functions are one source, which is being compiled already."""
+
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """See `Program`."""
         k, j, i = (region[end + 1] - region[end] for end in (0, 2, 4))

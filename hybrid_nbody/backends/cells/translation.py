@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -57,6 +57,13 @@ class CellFunction:
     variables: dict[str, str] = field(default_factory=dict)
 
 
+def described(modules: Sequence[ModuleType]) -> dict[str, CellFunction]:
+    """Return the functions of modules by name, as they were written: for those that call them."""
+    trees = [ast.parse(inspect.getsource(module)) for module in modules]
+    found = [_read(node) for tree in trees for node in tree.body if _is_function(node)]
+    return {function.name: function for function in found}
+
+
 def translated(modules: Sequence[ModuleType]) -> dict[str, CellFunction]:
     """Return the functions of modules by name, callees before callers, with types and flat indices.
 
@@ -71,11 +78,15 @@ def translated(modules: Sequence[ModuleType]) -> dict[str, CellFunction]:
         tree = ast.parse(inspect.getsource(module))
         constants |= _constants(tree)
         for node in tree.body:
-            if isinstance(node, ast.FunctionDef):
+            if _is_function(node):
                 function = _read(node)
                 functions[function.name] = function
                 _Typing(function, functions, constants, str(module.__file__)).apply()
     return functions
+
+
+def _is_function(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    return isinstance(node, ast.FunctionDef)
 
 
 def _constants(tree: ast.Module) -> dict[str, float]:

@@ -1,0 +1,48 @@
+"""A program that computes nothing and notes which functions of a cell are called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.backends.cells.translation import CellFunction
+
+SUM = 1e-9
+"""A sum over a plane in a rehearsal: something, but too little to be refused."""
+
+LARGEST = 1.0
+"""A largest result in a rehearsal: more than any limit at which a solver stops."""
+
+
+class Rehearsal:
+    """Notes what is called; see `hybrid_nbody.backends.cells.Program`.
+
+    Parameters
+    ----------
+    functions : mapping of CellFunction
+        By name.
+
+    Attributes
+    ----------
+    names : list of str
+        The functions that have been called, each once, in the order of their first calls.
+    """
+
+    def __init__(self, functions: Mapping[str, CellFunction]) -> None:
+        self.functions = functions
+        self.names: list[str] = []
+
+    def compile(self, names: Sequence[str], width: int) -> None:
+        """Do nothing."""
+
+    def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
+        """Note a function."""
+        if name not in self.names:
+            self.names.append(name)
+
+    def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
+        """Note a function, and return what lets solvers go on."""
+        self.run(name, region)
+        value = SUM if self.functions[name].role == "plane_sum" else LARGEST
+        return np.full(max(region[1] - region[0], 0), value)
