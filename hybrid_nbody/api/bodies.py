@@ -25,4 +25,5 @@ def checked_bodies(
             raise InputError(f"{name}: must be a {wanted} array (got {array.shape})")
         if not np.isfinite(array).all():
             raise InputError(f"{name}: every number must be finite")
-    return Bodies(position, velocity, mass, ids)
+    counted = np.arange(mass.size, dtype=np.int64) if ids is None else ids
+    return Bodies(position, velocity, mass, counted)

@@ -146,7 +146,8 @@ def gather(typing_context, array, index, steps, strides):
 
     def generate(context, builder, signature, values):
         data = data_address(context, builder, array, values[0])
-        indices = _indices(builder, *values[1:], len(steps))
+        _, index, moved, by = values
+        indices = _indices(builder, index, moved, by, len(steps))
         pointers = _pointers(builder, data, indices, alignment(array.dtype))
         llvm_type = context.get_value_type(vector)
         mask = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [1] * LANES)

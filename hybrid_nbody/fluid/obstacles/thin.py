@@ -73,7 +73,8 @@ def _pairs(found: Openings, axis: int) -> list[tuple[Flags, int, int]]:
 
 def _around(places: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return the indices k, j, i, in arrays with ghosts, of 27 cells; shape (3, n, 27)."""
-    return (places[:, None] + lattice.CORNERS[:, ::-1]).transpose(2, 0, 1)
+    around: NDArray[np.intp] = places[:, None] + lattice.CORNERS[:, ::-1]
+    return around.transpose(2, 0, 1)
 
 
 def _labels_around(found: Openings, places: NDArray[np.intp]) -> NDArray[np.int8]:
