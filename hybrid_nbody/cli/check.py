@@ -17,7 +17,7 @@ from hybrid_nbody.running.start import resolved, told_by_the_guard
 from hybrid_nbody.simulation.model import Quantity
 from hybrid_nbody.simulation.plan import Memory, Plan, Workers
 
-WORTH_MEASURING = 1e9
+WORTH_MEASURING = 1e8
 """Bytes from which it is worth a moment to measure how fast the disk takes them."""
 
 
@@ -128,5 +128,6 @@ def _writing(folder: Path, written: float) -> list[tuple[str, str]]:
         return []
     size = readable_size(written, digits=3)
     rate = readable_size(speed, digits=3)
-    seconds = duration(written / speed)
-    return [("writing", f"{size} with all checkpoints, {seconds} at the {rate}/s of this disk")]
+    seconds = written / speed
+    time = duration(seconds) if seconds >= 1.0 else "less than a second"
+    return [("writing", f"{size} with all checkpoints, {time} at the {rate}/s of this disk")]
