@@ -343,6 +343,8 @@ class Stepper:
             self.solids.drag_along(out, ratio, self.inner)
         self._add_pressure(out, 0.5 * dt)
         self._add_lift(out, 0.5 * dt)
+        if ratio and self.solids.masked:
+            self.solids.stick(out)
         self.solids.settle(out, self.ghosts)
 
     def _add_pressure(self, velocity: Vector, dt: float) -> None:
