@@ -1,4 +1,8 @@
-"""Forces on obstacles: the pressure on their closed areas, and the friction of the fluid."""
+"""Forces on obstacles: the pressure on their closed areas, and the friction of the fluid.
+
+They are what the fluid loses in a step. Faces that are mostly closed are held at the velocity of
+the wall: it takes what pressure and lift do to their open parts, which counts as friction.
+"""
 
 from dataclasses import dataclass
 
@@ -69,7 +73,7 @@ class _Scales:
         square = self.stepper.grid.spacing**2
         pressure = [square * self._pressure(axis, ONE) for axis in AXES]
         viscous = self._viscous
-        friction = [viscous * self._friction(axis, ONE) if viscous else 0.0 for axis in AXES]
+        friction = [self._friction(axis, ONE) if viscous else 0.0 for axis in AXES]
         name = self.stepper.solids.obstacles[self.number].name
         return Load(name, _three(pressure), _three(friction), self._torque())
 
@@ -114,7 +118,7 @@ class _Scales:
         arm = self._arm(along)
         total = h**3 * self._pressure(of, arm)
         if self._viscous:
-            total += h * self._viscous * self._friction(of, arm)
+            total += h * self._friction(of, arm)
         return total
 
     def _arm(self, axis: int) -> Arm:
@@ -148,6 +152,11 @@ class _Scales:
         return stepper.grid.total("pressure_moment", region, *given, *STEPS[axis], *arm)
 
     def _friction(self, axis: int, arm: Arm) -> float:
+        """Return the force along walls, and on the open parts of faces that they hold."""
+        square = self.stepper.grid.spacing**2
+        return self._viscous * self._pulled(axis, arm) + square * self._held(axis, arm)
+
+    def _pulled(self, axis: int, arm: Arm) -> float:
         """Return the sum of differences of a component to closed faces."""
         stepper = self.stepper
         solids = stepper.solids
@@ -155,6 +164,25 @@ class _Scales:
         given = (stepper.state.velocity[axis], *walls, solids.owner, float(self.number))
         region = stepper.grid.inner_faces(axis)
         return stepper.grid.total("friction_moment", region, *given, *arm)
+
+    def _held(self, axis: int, arm: Arm) -> float:
+        """Return the sum of pressure differences and lift over the open parts of held faces."""
+        stepper = self.stepper
+        total = self._over_held(stepper.state.pressure, (1.0, -1.0), axis, arm)
+        for name, lift in stepper.physics.lift.items():
+            half = 0.5 * lift[axis] * stepper.grid.spacing
+            if half:
+                total += self._over_held(stepper.state.scalars[name], (half, half), axis, arm)
+        return total
+
+    def _over_held(self, field: Array, factors: tuple[float, float], axis: int, arm: Arm) -> float:
+        """Return the sum of factors times a field in both cells beside held faces."""
+        stepper = self.stepper
+        solids = stepper.solids
+        low = tuple(-step for step in STEPS[axis])
+        walls = (solids.openings[axis], solids.reach[axis], solids.owner, float(self.number))
+        region = stepper.grid.inner_faces(axis)
+        return stepper.grid.total("held_moment", region, field, *factors, *walls, *low, *arm)
 
 
 def _three(values: list[float]) -> Three:

@@ -111,15 +111,39 @@ def pressure_moment(
     return p[k, j, i] * closed * lever if owner[k, j, i] == number else 0.0
 
 
+@plane_sum
+def held_moment(
+    k: Int, j: Int, i: Int, a: Cells, of_low: Real, of_own: Real, opening: Cells, reach: Cells,
+    owner: Cells, number: Real, dk: Int, dj: Int, di: Int,
+    along_k: Real, along_j: Real, along_i: Real, first: Int, start: Real, edge: Real,
+) -> Real:  # fmt: skip
+    """Return what two cells do to the open part of a face that a wall holds, times an arm.
+
+    The wall takes it. `of_low` and `of_own` are factors of a field at both cells; `d*` lead to the
+    low one.
+    """
+    pushed = of_low * a[k + dk, j + dj, i + di] + of_own * a[k, j, i]
+    lever = arm(along_k, along_j, along_i, first, start, edge, k, j, i)
+    is_held = reach[k, j, i] > 0.0 and reach[k, j, i] < 1.0
+    return pushed * opening[k, j, i] * lever if is_held and owner[k, j, i] == number else 0.0
+
+
 def pull(
     a: Cells, opening: Cells, reach: Cells, moving: Int, solid: Cells, own: Real, part: Real,
     own_solid: Real, k: Int, j: Int, i: Int,
 ) -> Real:  # fmt: skip
-    """Return what an element pulls on a given one beside it; 0 if that is none."""
+    """Return what an element pulls on the open part of a given one beside it; 0 if that is none."""
     value = -towards(a, opening, reach, own, part, k, j, i)
     if moving == 1:
         value = value - beyond(solid, opening, reach, own_solid, part, k, j, i)
-    return value if reach[k, j, i] >= 0.0 and reach[k, j, i] < 1.0 else 0.0
+    return part * value if reach[k, j, i] >= 0.0 and reach[k, j, i] < 1.0 else 0.0
+
+
+def drawn(
+    a: Cells, opening: Cells, reach: Cells, own: Real, part: Real, k: Int, j: Int, i: Int
+) -> Real:
+    """Return half of what the wall pulls between two elements of which unlike parts are open."""
+    return 0.5 * (part - opening[k, j, i]) * (own - a[k, j, i]) if reach[k, j, i] >= 1.0 else 0.0
 
 
 @plane_sum
@@ -128,7 +152,11 @@ def friction_moment(
     owner: Cells, number: Real,
     along_k: Real, along_j: Real, along_i: Real, first: Int, start: Real, edge: Real,
 ) -> Real:  # fmt: skip
-    """Return what a component pulls on the wall beside it, times an arm to that wall."""
+    """Return what a component pulls on the wall beside it, times an arm to that wall.
+
+    Viscosity changes the momentum of the open parts of faces by what the walls take. Between two
+    faces of which unlike parts are open, that includes a part of what they pull on each other.
+    """
     total = 0.0
     shift = 0.0
     if reach[k, j, i] >= 1.0 and owner[k, j, i] == number:
@@ -142,6 +170,12 @@ def friction_moment(
         below = pull(a, opening, reach, moving, solid, own, part, speed, k - 1, j, i)
         above = pull(a, opening, reach, moving, solid, own, part, speed, k + 1, j, i)
         total = left + right + front + back + below + above
+        total += drawn(a, opening, reach, own, part, k, j, i - 1)
+        total += drawn(a, opening, reach, own, part, k, j, i + 1)
+        total += drawn(a, opening, reach, own, part, k, j - 1, i)
+        total += drawn(a, opening, reach, own, part, k, j + 1, i)
+        total += drawn(a, opening, reach, own, part, k - 1, j, i)
+        total += drawn(a, opening, reach, own, part, k + 1, j, i)
         shift += along_i * right * gap(opening, part, k, j, i + 1)
         shift -= along_i * left * gap(opening, part, k, j, i - 1)
         shift += along_j * back * gap(opening, part, k, j + 1, i)
