@@ -11,11 +11,14 @@ from hybrid_nbody.benchmarks.fluid import problems
 from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part, Settings
 from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times, speedup
 from hybrid_nbody.benchmarks.harness.record import Task
+from hybrid_nbody.fluid.config import FluidConfig
 from hybrid_nbody.fluid.kernels import reference
+from hybrid_nbody.fluid.on_faces import Staggered
 from hybrid_nbody.fluid.solvers.base import Accuracy
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import RedBlack, Sor
 from hybrid_nbody.fluid.stencil import POISSON
+from hybrid_nbody.parallel.exchange.halo import FullGrid
 
 LONGEST_RUN = 12.0
 """Seconds: longer runs do fewer steps, but at least `FEWEST_STEPS`, after which the fluid moves."""
@@ -249,11 +252,72 @@ class Solver(NamedTuple):
         return row | speedup(rows, head, taken.median, "part", "cells", "device")
 
 
+BALL = {"sphere": {"centre": [0.5, 0.5, 0.5], "radius": 0.2}}
+
+
+class Projection(NamedTuple):
+    """A rung: a projection on the staggered grid of a ball of fluid that moves."""
+
+    name: str
+    device: str
+    obstacles: tuple[dict[str, Any], ...] = ()
+    threads: int | None = None
+
+    def row(self, repeats: int, backend: Backend, head: Row, rows: list[Row], stop: Stop) -> Row:
+        stepper = self.stepper(backend, head["cells"])
+        velocity = stepper.state.velocity
+        moving = [backend.upload(a) for a in map(backend.download, velocity)]
+        projection = stepper.projection
+
+        def project() -> None:
+            for array, start in zip(velocity, moving, strict=True):
+                array[...] = start
+            projection.iterations = 0
+            projection.project(velocity, stepper.state.pressure, 1.0)
+
+        taken = problems.measured(backend, project, repeats, stop, captured=False)
+        left = projection.divergence(velocity) / stepper.grid.largest_speed(velocity)
+        row = {**taken.columns, "iterations": projection.iterations, "residual": left}
+        return row | speedup(rows, head, taken.median, "part", "cells", "device")
+
+    def stepper(self, backend: Backend, edge: int) -> Any:
+        """Return a fluid of which a ball moves, with all its divergence."""
+        config = FluidConfig.model_validate(
+            {
+                "model": "fluid",
+                "grid": {"cells": edge},
+                "obstacles": self.obstacles,
+                "fluid": {"dtype": "float64"},
+                "solver": {"tolerance": RESIDUAL},
+                "time": {"dt": 0.5 / edge, "steps": 1},
+            }
+        )
+        halo: Any = FullGrid(edge, periodic=False)
+        stepper = Staggered(config).model(backend, halo, [], False).stepper
+        ball = (((np.indices((edge + 2,) * 3) - edge / 2) ** 2).sum(0) < edge**2 / 16).astype(DTYPE)
+        for array in stepper.state.velocity:
+            array[...] = backend.upload(ball)
+        stepper.fill()
+        return stepper
+
+
+PROJECTIONS: tuple[tuple[str, tuple[dict[str, Any], ...]], ...] = (
+    ("staggered", ()),
+    ("staggered, a ball", (BALL,)),
+)
+
 SOLVERS_PART = Part(
     "solvers",
     "--poisson",
     {"cpu": (64,), "gpu": (64, 128)},
     "Solvers, {edge}^3 cells, {device}: "
     f"Poisson's equation to a relative residual of {RESIDUAL:g}",
-    [Solver(name, device) for device in ("cpu", "gpu") for name in SOLVERS],
+    [
+        rung
+        for device in ("cpu", "gpu")
+        for rung in (
+            *(Solver(name, device) for name in SOLVERS),
+            *(Projection(name, device, obstacles) for name, obstacles in PROJECTIONS),
+        )
+    ],
 )
