@@ -89,7 +89,7 @@ class Multigrid:
     def _cycle(self, number: int, level: Level) -> None:
         level.grid.clear(level.x)
         last = number + 1 == len(self.levels)
-        sweeps = LAST_SWEEPS if last else SWEEPS
+        sweeps = sweeps_on(level.grid) if last else SWEEPS
         self._relax(level, sweeps, (0, 1))
         if not last:
             self._correct(number, level)
@@ -127,6 +127,11 @@ class Multigrid:
             damped = (level.x, level.r, *level.coefficients, DAMPING)
             grid.program.run("jacobi", grid.region, *damped)
             grid.fill(level.x)
+
+
+def sweeps_on(coarsest: Grid) -> int:
+    """Return the relaxations on the coarsest grid; between walls one solves its only cell."""
+    return LAST_SWEEPS if any(coarsest.periodic) else 1
 
 
 def coloured(grid: Grid) -> bool:
