@@ -6,7 +6,7 @@ give nothing: their values are in the field that changes.
 """
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -144,6 +144,11 @@ class Relaxer:
 
     def __init__(self, box: Box) -> None:
         self.box = box
+        self.solver = cache(self._solver)
+
+    def _solver(self, iterations: int) -> RedBlack:
+        """Return what does a number of iterations."""
+        return RedBlack(self.box.kernels, self.box.halo, Accuracy(iterations, 0.0))
 
     def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
         """Improve a solution until no residual exceeds a limit; return the iterations.
@@ -153,8 +158,7 @@ class Relaxer:
         done = 0
         while done < most:
             now = min(AT_ONCE, most - done) if limit else most
-            solver = RedBlack(self.box.kernels, self.box.halo, Accuracy(now, 0.0))
-            solver.solve(x, b, equation, self.box.scratch().reshape(-1))
+            self.solver(now).solve(x, b, equation, self.box.scratch().reshape(-1))
             done += now
             if limit and self.box.largest_residual(x, b, equation) <= limit:
                 break
