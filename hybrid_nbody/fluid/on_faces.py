@@ -32,8 +32,25 @@ from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 
-ARRAYS = 20
-"""Arrays of the grid that a rank holds, besides those of scalars."""
+ARRAYS = 9
+"""Arrays of the grid that a rank holds in any case: the velocity, the next one, the pressure, the
+potential of a projection, memory of advection; besides scalars."""
+
+OF_COLOURS = 2
+"""Of solvers in a box without obstacles and outlets."""
+
+OF_OPEN_FACES = 4
+"""Of other solvers: coefficients, and coarse grids."""
+
+OF_SECOND_ORDER = 6
+"""The velocity a step ago, and memory of solvers, which is that of the next velocity otherwise."""
+
+OF_OBSTACLES = 9
+OF_MOTION = 3
+"""What is open, what is known, and whose it is; the velocity of solids."""
+
+WINDOWS = 5
+"""Of advection, where z is periodic or shared by ranks."""
 
 HALO_PLANES = 2
 COMPILE_CELLS = (8, 8, 8)
@@ -70,7 +87,30 @@ class Staggered:
     @property
     def arrays(self) -> int:
         """See `Scheme`."""
-        return ARRAYS + self._scalars
+        return ARRAYS + self._scalars + self._of_solver + self._of_scheme + self._of_solids
+
+    @property
+    def _of_solver(self) -> int:
+        plain = not self.config.obstacles and not self._has_outlet
+        in_boxes = plain and self.config.solver.method != "conjugate-gradients"
+        return OF_COLOURS if in_boxes else OF_OPEN_FACES
+
+    @property
+    def _has_outlet(self) -> bool:
+        return any(face.kind == "outflow" for face in self._faces(self.config.grid.cells))
+
+    @property
+    def _of_scheme(self) -> int:
+        second_order = self.config.fluid.advection == "maccormack"
+        confined = 3 if self.config.fluid.vorticity_confinement else 0
+        windows = WINDOWS if self.periodic else 0
+        return (OF_SECOND_ORDER if second_order else confined) + windows
+
+    @property
+    def _of_solids(self) -> int:
+        if not self.config.obstacles:
+            return 0
+        return OF_OBSTACLES + (OF_MOTION if any(o.moves for o in self.obstacles()) else 0)
 
     @property
     def saved_arrays(self) -> int:
@@ -99,7 +139,9 @@ class Staggered:
         """See `Scheme`."""
         nx, ny, _ = self.config.grid.cells
         numbers = (planes + HALO_PLANES) * (nx + 2) * (ny + 2)
-        return int(self.arrays * numbers * np.dtype(self.dtype).itemsize)
+        shared = planes < self.config.grid.cells[2] and not self.periodic
+        arrays = self.arrays + (WINDOWS if shared else 0)
+        return int(arrays * numbers * np.dtype(self.dtype).itemsize)
 
     def compile(self, device: Backend, mixed: bool) -> None:
         """See `Scheme`: compiles what a rehearsal calls, from both ends where a helper can."""
