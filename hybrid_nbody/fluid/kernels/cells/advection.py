@@ -9,6 +9,7 @@ added to the plane of the result for theirs.
 
 from hybrid_nbody.backends.cells import Cells, Int, Real, columns, over_cells, rows
 from hybrid_nbody.fluid.kernels.cells.interpolation import (
+    blend,
     largest_around,
     least_around,
     moved,
@@ -43,6 +44,60 @@ def ends_inside(
     return inside
 
 
+def mean_in_row(a: Cells, k: Int, j: Int, i: Int, low: Int, high: Int) -> Real:
+    """Return the mean of two elements of a row; steps lead to them, which may be the same."""
+    value = a[k, j, i + low]
+    if low != high:
+        value = blend(value, a[k, j, i + high], 0.5)
+    return value
+
+
+def mean_in_plane(
+    a: Cells, k: Int, j: Int, i: Int, low: Int, high: Int, left: Int, right: Int
+) -> Real:
+    """Return the mean along y and x."""
+    value = mean_in_row(a, k, j + low, i, left, right)
+    if low != high:
+        value = blend(value, mean_in_row(a, k, j + high, i, left, right), 0.5)
+    return value
+
+
+def mean_around(
+    a: Cells, k: Int, j: Int, i: Int, low: Int, high: Int, front: Int, back: Int,
+    left: Int, right: Int,
+) -> Real:  # fmt: skip
+    """Return the mean along z, y and x."""
+    value = mean_in_plane(a, k + low, j, i, front, back, left, right)
+    if low != high:
+        value = blend(value, mean_in_plane(a, k + high, j, i, front, back, left, right), 0.5)
+    return value
+
+
+def before(at: Real) -> Int:
+    """Return the step to what is beside an element at a low face of cells: 0 at a centre."""
+    return -1 if at > 0.0 else 0
+
+
+def after(at: Real) -> Int:
+    """Return the step from an element to the next face of its cell: 0 at a low face."""
+    return 0 if at > 0.0 else 1
+
+
+def u_at(u: Cells, k: Int, j: Int, i: Int, at_z: Real, at_y: Real, at_x: Real) -> Real:
+    """Return the velocity along x at an element; `at_*` say where it is staggered."""
+    return mean_around(u, k, j, i, before(at_z), 0, before(at_y), 0, 0, after(at_x))
+
+
+def v_at(v: Cells, k: Int, j: Int, i: Int, at_z: Real, at_y: Real, at_x: Real) -> Real:
+    """Return the velocity along y at an element."""
+    return mean_around(v, k, j, i, before(at_z), 0, 0, after(at_y), before(at_x), 0)
+
+
+def w_at(w: Cells, k: Int, j: Int, i: Int, at_z: Real, at_y: Real, at_x: Real) -> Real:
+    """Return the velocity along z at an element."""
+    return mean_around(w, k, j, i, 0, after(at_z), before(at_y), 0, before(at_x), 0)
+
+
 @over_cells
 def advect(
     k: Int, j: Int, i: Int, source: Cells, u: Cells, v: Cells, w: Cells, out: Cells, scale: Real,
@@ -54,12 +109,9 @@ def advect(
     sz = 0.5 * at_z
     sy = 0.5 * at_y
     sx = 0.5 * at_x
-    su = component_at(u, last, kk, j, i, -sz, -sy, 0.5 - sx, 0.0, 0.0, 1.0,
-                      wraps_x, wraps_y, wraps_z, bottom, top)  # fmt: skip
-    sv = component_at(v, last, kk, j, i, -sz, 0.5 - sy, -sx, 0.0, 1.0, 0.0,
-                      wraps_x, wraps_y, wraps_z, bottom, top)  # fmt: skip
-    sw = component_at(w, last, kk, j, i, 0.5 - sz, -sy, -sx, 1.0, 0.0, 0.0,
-                      wraps_x, wraps_y, wraps_z, bottom, top)  # fmt: skip
+    su = u_at(u, kk, j, i, at_z, at_y, at_x)
+    sv = v_at(v, kk, j, i, at_z, at_y, at_x)
+    sw = w_at(w, kk, j, i, at_z, at_y, at_x)
     half = 0.5 * scale
     hx = half * su - sx
     hy = half * sv - sy
@@ -91,12 +143,9 @@ def correct(
     sz = 0.5 * at_z
     sy = 0.5 * at_y
     sx = 0.5 * at_x
-    su = component_at(u, last, kk, j, i, -sz, -sy, 0.5 - sx, 0.0, 0.0, 1.0,
-                      wraps_x, wraps_y, wraps_z, bottom, top)  # fmt: skip
-    sv = component_at(v, last, kk, j, i, -sz, 0.5 - sy, -sx, 0.0, 1.0, 0.0,
-                      wraps_x, wraps_y, wraps_z, bottom, top)  # fmt: skip
-    sw = component_at(w, last, kk, j, i, 0.5 - sz, -sy, -sx, 1.0, 0.0, 0.0,
-                      wraps_x, wraps_y, wraps_z, bottom, top)  # fmt: skip
+    su = u_at(u, kk, j, i, at_z, at_y, at_x)
+    sv = v_at(v, kk, j, i, at_z, at_y, at_x)
+    sw = w_at(w, kk, j, i, at_z, at_y, at_x)
     half = 0.5 * scale
     hx = half * su - sx
     hy = half * sv - sy
