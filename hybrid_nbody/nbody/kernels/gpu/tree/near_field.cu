@@ -41,23 +41,42 @@ __device__ inline void add_tile(const Near *tile, int count, int self, const Rea
         for (int axis = 0; axis < 3; ++axis) total[n][axis] += (double)sum[n][axis];
 }
 
-// Add the bodies of a nearby leaf, in tiles, to those at N places about the centre of another.
-template <int N, bool potentials>
-__device__ inline void add_leaf(const Tree &t, const Point &centre, int leaf, int first, Near *tile,
-                                const Real (&x)[N][3], double (&total)[N][3]) {
+// A leaf nearby: where its bodies are, and the way there.
+struct Leaf {
+    int begin, size;
+    Real dx, dy, dz;
+};
+
+__device__ inline Leaf leaf_of(const Tree &t, const Point &centre, int leaf) {
     Point from = t.centre[leaf];
-    Real dx = (Real)(from.x - centre.x), dy = (Real)(from.y - centre.y);
-    Real dz = (Real)(from.z - centre.z);
-    int begin = t.place[leaf], end = begin + t.last[leaf] - t.first[leaf];
-    for (int start = begin; start < end; start += LANES) {
-        int count = min(LANES, end - start);
+    return {t.place[leaf], t.last[leaf] - t.first[leaf], (Real)(from.x - centre.x),
+            (Real)(from.y - centre.y), (Real)(from.z - centre.z)};
+}
+
+// What a warp shares: some of the leaves nearby, and bodies of one of them.
+struct Shared {
+    Leaf leaves[LANES];
+    Near tile[LANES];
+};
+
+// Add the bodies of the first leaves, in tiles, to those at N places. The bodies of a tile are on their
+// way while those of the one before are summed.
+template <int N, bool potentials>
+__device__ inline void add_some(const Tree &t, Shared &shared, int number, int first,
+                                const Real (&x)[N][3], double (&total)[N][3]) {
+    int begin = shared.leaves[0].begin, left = shared.leaves[0].size, k = 0;
+    Near body = lane() < left ? t.near[begin + lane()] : Near{};
+    while (k < number) {
+        const Leaf &leaf = shared.leaves[k];
+        int count = min(LANES, left), self = first + lane() - begin;
         __syncwarp();
-        if (lane() < count) {
-            Near s = t.near[start + lane()];
-            tile[lane()] = {s.x + dx, s.y + dy, s.z + dz, s.mass};
-        }
+        if (lane() < count)
+            shared.tile[lane()] = {body.x + leaf.dx, body.y + leaf.dy, body.z + leaf.dz, body.mass};
         __syncwarp();
-        add_tile<N, potentials>(tile, count, first + lane() - start, x, (Real)t.eps2, total);
+        begin += count, left -= count;
+        if (left == 0 && ++k < number) begin = shared.leaves[k].begin, left = shared.leaves[k].size;
+        if (lane() < left) body = t.near[begin + lane()];
+        add_tile<N, potentials>(shared.tile, count, self, x, (Real)t.eps2, total);
     }
 }
 
@@ -65,10 +84,10 @@ typedef double Totals[WARPS][TARGETS * LANES][3];
 
 // Add the forces of all nearby leaves at the bodies of one from `first` on, N for each lane.
 template <int N, bool potentials>
-__device__ inline void add_leaves(const Tree &t, int cell, int first, int last, Near *tile,
+__device__ inline void add_leaves(const Tree &t, int cell, int first, int last, Shared &shared,
                                   Totals &totals) {
     Point centre = t.centre[cell];
-    int turn = 0;
+    int turn = warp_of_block();  // of the first leaf that this warp takes of those to come
     Real x[N][3];
     double total[N][3] = {};
 #pragma unroll
@@ -76,10 +95,18 @@ __device__ inline void add_leaves(const Tree &t, int cell, int first, int last, 
         Near body = t.near[min(first + lane() + n * LANES, last - 1)];
         x[n][0] = body.x, x[n][1] = body.y, x[n][2] = body.z;
     }
-    for (int segment = t.nearby[cell]; segment >= 0; segment = t.pool[segment])
-        for (int k = 0; k < t.pool[segment + 1]; ++k)
-            if (turn++ % WARPS == warp_of_block())
-                add_leaf<N, potentials>(t, centre, t.pool[segment + 2 + k], first, tile, x, total);
+    for (int segment = t.nearby[cell]; segment >= 0; segment = t.pool[segment]) {
+        int count = t.pool[segment + 1];
+        for (; turn < count; turn += WARPS * LANES) {
+            int k = turn + WARPS * lane();
+            __syncwarp();
+            if (k < count) shared.leaves[lane()] = leaf_of(t, centre, t.pool[segment + 2 + k]);
+            __syncwarp();
+            int number = min(LANES, (count - turn + WARPS - 1) / WARPS);
+            add_some<N, potentials>(t, shared, number, first, x, total);
+        }
+        turn = (turn - count) % WARPS;
+    }
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < N; ++n)
@@ -98,16 +125,16 @@ __device__ inline void add_leaves(const Tree &t, int cell, int first, int last, 
 template <bool potentials>
 __device__ inline void add_near_field(const Tree *tree) {
     const Tree t = *tree;
-    __shared__ Near tiles[WARPS][LANES];
+    __shared__ Shared of_warps[WARPS];
     __shared__ Totals totals;
     if (blockIdx.x >= t.own) return;
     int cell = own_cell(tree, blockIdx.x);
     if (!is_leaf(t, cell)) return;
-    Near *tile = tiles[warp_of_block()];
+    Shared &shared = of_warps[warp_of_block()];
     int first = t.place[cell], last = first + t.last[cell] - t.first[cell];
     for (; last - first > LANES; first += TARGETS * LANES)
-        add_leaves<TARGETS, potentials>(t, cell, first, last, tile, totals);
-    if (first < last) add_leaves<1, potentials>(t, cell, first, last, tile, totals);
+        add_leaves<TARGETS, potentials>(t, cell, first, last, shared, totals);
+    if (first < last) add_leaves<1, potentials>(t, cell, first, last, shared, totals);
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS *LANES, BLOCKS) add_nearby_accelerations(const Tree *tree) {
