@@ -152,17 +152,30 @@ __device__ inline int leaf_level(const unsigned long long *keys, const unsigned 
     return level;
 }
 
+// The level of the part that holds body i; 0 where there are no parts.
+__device__ inline int level_of_part(int parts, const int *ends, const unsigned char *levels, int i) {
+    int low = 0, high = parts;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (ends[middle] <= i)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < parts ? levels[low] : 0;
+}
+
 // leaf[i]: the level of body i's leaf; above[i]: that of the last cell that holds the body before it,
 // too. The cells between start at body i; counts[level][block]: how many of a level start at those of
 // a block.
 //
 // Whatever cell is not crowded has at most CAPACITY bodies, which a window of CAPACITY bodies to each
-// side holds. Cells that other ranks share are crowded: part[i] is the level of the part that holds
-// body i.
+// side holds. Cells that other ranks share are crowded: no leaf is above the part that it lies in.
 extern "C" __global__ void find_levels(const Tree *tree, int number, const unsigned long long *keys,
                                        const double *rows, int columns, const int *order,
-                                       const unsigned char *part, int shared, signed char *above,
-                                       unsigned char *leaf, int *counts) {
+                                       int parts, const int *part_ends,
+                                       const unsigned char *part_levels, int shared,
+                                       signed char *above, unsigned char *leaf, int *counts) {
     __shared__ unsigned long long some[THREADS + 2 * CAPACITY];
     __shared__ unsigned char wanted[THREADS + 2 * CAPACITY];
     __shared__ signed char crowded[THREADS + CAPACITY];
@@ -186,7 +199,8 @@ extern "C" __global__ void find_levels(const Tree *tree, int number, const unsig
     if (i < number) {
         int deepest = -1;
         for (int k = 0; k <= CAPACITY; ++k) deepest = max(deepest, (int)crowded[threadIdx.x + k]);
-        int here = threadIdx.x + CAPACITY, level = min(LEVELS, max(deepest + 1, (int)part[i]));
+        int here = threadIdx.x + CAPACITY, least = level_of_part(parts, part_ends, part_levels, i);
+        int level = min(LEVELS, max(deepest + 1, least));
         int last = i ? shared_digits(some[here - 1], some[here]) : shared;
         int lowest = max(here - CAPACITY, -origin);
         int highest = min(here + CAPACITY, number - 1 - origin);
@@ -312,9 +326,12 @@ extern "C" __global__ void link_cells(const Tree *tree) {
     if (cell < t.cells) link(t, cell);
 }
 
-// The same for this rank's cells of a level that are its alone.
-extern "C" __global__ void link_whole_cells(const Tree *tree, int level) {
+// The same for this rank's cells that are its alone.
+extern "C" __global__ void link_whole_cells(const Tree *tree) {
     const Tree t = *tree;
-    int k = blockIdx.x * THREADS + threadIdx.x, cell = tree->own_first[level] + k;
-    if (k < own_count(tree, level) && is_whole(t, cell)) link(t, cell);
+    int k = blockIdx.x * THREADS + threadIdx.x, level = 0;
+    if (k >= t.own) return;
+    while (tree->own_before[level + 1] <= k) ++level;
+    int cell = tree->own_first[level] + k - tree->own_before[level];
+    if (level > 0 && is_whole(t, cell)) link(t, cell);
 }

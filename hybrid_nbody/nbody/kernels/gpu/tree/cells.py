@@ -35,6 +35,22 @@ class Starts(NamedTuple):
     before: Array
 
 
+class PartLevels(NamedTuple):
+    """The parts of a rank on its device.
+
+    Attributes
+    ----------
+    number : int
+    ends : (R,) array of int32
+        Where they end, counted from this rank's first body.
+    levels : (R,) array of uint8
+    """
+
+    number: np.int32
+    ends: Array
+    levels: Array
+
+
 class CellMaker:
     """Makes the cells of a tree.
 
@@ -80,23 +96,20 @@ class CellMaker:
             xp.empty(number, "i1"), xp.empty(number, "u1"), xp.empty((LEVELS + 1, blocks), "i4")
         )
 
-    def levels_of_parts(self, share: Share) -> Array:
-        """Return the level of the part that each body lies in; 0 where there are no parts."""
-        if len(share.part_ends) == 0:
-            return self.backend.zeros(share.number, "u1")
-        xp = self.backend.xp
-        ends = self.backend.upload(share.part_ends)
+    def parts_of(self, share: Share) -> PartLevels:
+        """Return the parts of a share on the device."""
+        ends = self.backend.upload(share.part_ends.astype(np.int32))
         levels = self.backend.upload(share.part_levels.astype(np.uint8))
-        return levels[xp.searchsorted(ends, xp.arange(share.number), side="right")]
+        return PartLevels(np.int32(len(share.part_ends)), ends, levels)
 
     def find_starts(
-        self, bodies: Array, curve: Curve, parts: Array, shared: int, starts: Starts
+        self, bodies: Array, curve: Curve, parts: PartLevels, shared: int, starts: Starts
     ) -> None:
         """Find the cells that start at bodies, and report how many do so on each level."""
         number, columns = bodies.shape
         argument = self.memory.argument
         rows = (curve.keys, bodies, np.int32(columns), curve.order)
-        divided = (parts, np.int32(shared))
+        divided = (*parts, np.int32(shared))
         arguments = (argument, np.int32(number), *rows, *divided, *starts)
         self.launches.on_bodies("find_levels", number, *arguments)
         blocks = np.int32(starts.before.shape[1])

@@ -131,7 +131,7 @@ class DeviceTree:
         self.memory.set_cube(cube)
         self.maker.set_limits(share.total, known=bodies.shape[1] > 4)
         self.memory.send()
-        parts = self.maker.levels_of_parts(share)
+        parts = self.maker.parts_of(share)
         shared = int(share.shared[share.rank])
         self.maker.find_starts(bodies, curve, parts, shared, self._starts)
         report = self.backend.download(self.memory.arrays["report"])
@@ -151,9 +151,7 @@ class DeviceTree:
         if len(started_before):
             self.memory.arrays["first"][self.backend.upload(started_before)] = -1
         self.maker.make(self._bodies, self._curve, self._starts)
-        for level in range(1, numbering.depth + 1):
-            number = int(numbering.own_counts[level])
-            self.passes.link("link_whole_cells", number, np.int32(level))
+        self.passes.link("link_whole_cells", self.memory.own)
         self.passes.find_multipoles(numbering.own_counts)
 
     @property

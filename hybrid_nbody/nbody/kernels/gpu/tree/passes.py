@@ -22,9 +22,9 @@ class Passes:
         self.launches = launches
         self.memory = launches.memory
 
-    def link(self, name: str, number: int, *arguments: object) -> None:
+    def link(self, name: str, number: int) -> None:
         """Tell a number of cells of their children."""
-        self.launches.on_bodies(name, number, self.memory.argument, *arguments)
+        self.launches.on_bodies(name, number, self.memory.argument)
 
     def find_multipoles(self, counts: Counts) -> None:
         """Find the multipoles of cells, the leaves first."""

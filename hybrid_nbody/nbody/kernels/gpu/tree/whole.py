@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, Starts
+from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, PartLevels, Starts
 from hybrid_nbody.nbody.kernels.gpu.tree.curve import (
     MOST_BODIES,
     CurveFinder,
@@ -23,7 +23,7 @@ from hybrid_nbody.nbody.kernels.gpu.tree.curve import (
 )
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, USED
 from hybrid_nbody.nbody.kernels.gpu.tree.passes import Counts, Passes
-from hybrid_nbody.nbody.kernels.share import NONE, whole_share
+from hybrid_nbody.nbody.kernels.share import NONE, Share, whole_share
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
 
 SPARE = 8
@@ -41,15 +41,15 @@ class BodyMemory(NamedTuple):
     ----------
     curve : CurveMemory
     starts : Starts
-    parts : (N,) array of uint8
-        Zeros: there are no parts.
+    parts : PartLevels
+        There are none.
     accelerations, potentials : (N, 3) and (N, 1) arrays of float64
         The results.
     """
 
     curve: CurveMemory
     starts: Starts
-    parts: Array
+    parts: PartLevels
     accelerations: Array
     potentials: Array
 
@@ -99,21 +99,23 @@ class WholeTree:
     def _provide(self, bodies: Array) -> BodyMemory:
         """Return memory for bodies, and let the device know their number and limits."""
         number, columns = bodies.shape
-        if self._arrays is None or len(self._arrays.parts) != number:
-            self._arrays = self._make_arrays(number)
-            self.memory.fit_bodies(whole_share(number, LEVELS + 1))
+        if self._arrays is None or len(self._arrays.potentials) != number:
+            share = whole_share(number, LEVELS + 1)
+            self._arrays = self._make_arrays(share)
+            self.memory.fit_bodies(share)
             self.memory.set(keys=self._arrays.curve.curve.keys)
         self.maker.set_limits(number, known=columns > 4)
         self._send()
         return self._arrays
 
-    def _make_arrays(self, number: int) -> BodyMemory:
-        """Return memory for a number of bodies."""
+    def _make_arrays(self, share: Share) -> BodyMemory:
+        """Return memory for all bodies."""
         xp = self.backend.xp
+        number = share.number
         return BodyMemory(
             curve=curve_memory(self.backend, number),
             starts=self.maker.starts_memory(number),
-            parts=self.backend.zeros(number, "u1"),
+            parts=self.maker.parts_of(share),
             accelerations=xp.empty((number, 3), "f8"),
             potentials=xp.empty((number, 1), "f8"),
         )
