@@ -206,8 +206,8 @@ def translations_of(tree: Any) -> int:
     segments = arrays["distant"][: tree.whole.cells]
     number = 0
     while len(segments := segments[segments >= 0]):  # the next segment, and the length of this one
-        number += int(pool[segments + 1].sum())
-        segments = pool[segments]
+        number += int(pool[segments, 1].sum())
+        segments = pool[segments, 0]
     return number
 
 

@@ -45,13 +45,13 @@ def paper_tree(backend, problem, precision, accuracy):
         if name == "count_work":
             arguments[1][:] = 1 + PAIRS
 
-    pool = np.array([5, 3, 1, 2, 3, -1, 1, 0, -1, 2, 1, 1])
+    pool = np.array([[2, 3, 1, 2], [3, 0, 0, 0], [-1, 1, 0, 0], [-1, 2, 1, 1]])
     tree = SimpleNamespace(
         backend=backend,
         launches=SimpleNamespace(on_blocks=launch, on_own_cells=launch),
         whole=SimpleNamespace(cells=3),
         memory=SimpleNamespace(
-            bodies=number, arrays={"pool": pool, "distant": np.array([0, -1, 8, 0])}
+            bodies=number, arrays={"pool": pool, "distant": np.array([0, -1, 3, 0])}
         ),
     )
     return SimpleNamespace(

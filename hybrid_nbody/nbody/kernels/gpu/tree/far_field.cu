@@ -171,12 +171,13 @@ extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(con
     Real edge = edge_of(t, cell), sum[TERMS];
 #pragma unroll
     for (int k = 0; k < TERMS; ++k) sum[k] = 0;
-    for (int segment = t.distant[cell]; segment >= 0; segment = t.pool[segment]) {
-        int number = t.pool[segment + 1];
+    const int *segment = segment_at(t, t.distant[cell]);
+    for (; segment; segment = segment_at(t, segment[0])) {
+        int number = segment[1];
 #pragma unroll 1
         for (int k = 0; k < number; k += LANES) {
             int count = min(LANES, number - k);
-            int source = lane() < count ? t.pool[segment + 2 + k + lane()] : 0;
+            int source = lane() < count ? segment[2 + k + lane()] : 0;
             copy_rows(t, source, count, rows[warp]);
             if (lane() < count) translate(t, centre, edge, source, rows[warp][lane()], sum);
         }

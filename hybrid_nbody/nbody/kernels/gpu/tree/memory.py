@@ -23,10 +23,13 @@ SUMMARY = 16
 SLACK = 8
 """A share of the cells, 1 / SLACK, by which arrays are longer: cells vary from force to force."""
 
-WORDS_OF_A_CELL = 250
+UNIT = 4
+"""Words by which memory for lists is given out."""
+
+UNITS_OF_A_CELL = 64
 """Length of the lists of a cell, about; their memory grows where it is too small."""
 
-MOST_WORDS = 2**31 - 1
+MOST_UNITS = 2**31 - 1
 
 SIZES = ("bodies", "cells", "own", "origin", "shared")
 NUMBERS = ("edge", "eps2", "error", "angle", "width")
@@ -42,7 +45,7 @@ BY_LEVEL = ("own_first", "own_before", "base", "ends", "most")
 COUNTS = 1
 USED = COUNTS + LEVELS + 1
 """Places in a report, which begins with whether coordinates are finite: how many cells start on
-each level, and the words that lists take."""
+each level, and the units that lists take."""
 
 TREE = np.dtype(
     [
@@ -50,7 +53,7 @@ TREE = np.dtype(
         *((name, "f8") for name in NUMBERS),
         ("corner", "f8", 3),
         *((name, "u8") for name in (*BODIES, *CELLS, *EXPANSIONS, *POOL)),
-        ("words", "i4"),
+        ("units", "i4"),
         *((name, "u8") for name in ("report", *LISTS, *TABLES, *SHIFTS, "sums")),
         *((name, "i4", LEVELS + 1 + (name == "own_before")) for name in BY_LEVEL),
     ],
@@ -220,32 +223,32 @@ class TreeMemory:
             self.numbers[name] = value
 
     @property
-    def words(self) -> int:
+    def units(self) -> int:
         """Return the length of the memory for lists."""
-        return int(self.numbers["words"][0])
+        return int(self.numbers["units"][0])
 
     def foresee_lists(self) -> None:
         """Provide for the lists of this rank's cells, as far as their length can be foreseen."""
-        self._fit_pool(WORDS_OF_A_CELL * self.own)
+        self._fit_pool(UNITS_OF_A_CELL * self.own)
 
     def fit_lists(self, wanted: int) -> bool:
-        """Return whether there was memory for lists of a length; provide it if not.
+        """Return whether there was memory for lists of some units; provide it if not.
 
         Raises
         ------
         InputError
             If lists are longer than numbers of four bytes can tell.
         """
-        if wanted > MOST_WORDS:
+        if wanted > MOST_UNITS:
             raise InputError("gravity.solver: fmm: too many bodies for one GPU; take fewer")
-        fits = wanted <= self.words
+        fits = wanted <= self.units
         if not fits:
             self._fit_pool(wanted + wanted // SLACK)
         return fits
 
-    def _fit_pool(self, words: int) -> None:
-        """Provide for lists of a length."""
-        words = min(MOST_WORDS, words)
-        if words > self.words:
-            self.set(pool=self.backend.xp.empty(words, "i4"))
-            self.numbers["words"] = words
+    def _fit_pool(self, units: int) -> None:
+        """Provide for lists of some units."""
+        units = min(MOST_UNITS, units)
+        if units > self.units:
+            self.set(pool=self.backend.xp.empty((units, UNIT), "i4"))
+            self.numbers["units"] = units

@@ -95,12 +95,13 @@ __device__ inline void add_leaves(const Tree &t, int cell, int first, int last, 
         Near body = t.near[min(first + lane() + n * LANES, last - 1)];
         x[n][0] = body.x, x[n][1] = body.y, x[n][2] = body.z;
     }
-    for (int segment = t.nearby[cell]; segment >= 0; segment = t.pool[segment]) {
-        int count = t.pool[segment + 1];
+    const int *segment = segment_at(t, t.nearby[cell]);
+    for (; segment; segment = segment_at(t, segment[0])) {
+        int count = segment[1];
         for (; turn < count; turn += WARPS * LANES) {
             int k = turn + WARPS * lane();
             __syncwarp();
-            if (k < count) shared.leaves[lane()] = leaf_of(t, centre, t.pool[segment + 2 + k]);
+            if (k < count) shared.leaves[lane()] = leaf_of(t, centre, segment[2 + k]);
             __syncwarp();
             int number = min(LANES, (count - turn + WARPS - 1) / WARPS);
             add_some<N, potentials>(t, shared, number, first, x, total);

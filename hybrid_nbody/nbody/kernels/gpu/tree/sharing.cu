@@ -102,9 +102,10 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
     const Tree t = *tree;
     if (warp_of_grid() >= t.own) return;
     int cell = own_cell(tree, warp_of_grid());
-    for (int segment = t.nearby[cell]; segment >= 0; segment = t.pool[segment])
-        for (int k = lane(); k < t.pool[segment + 1]; k += LANES) {
-            int leaf = t.pool[segment + 2 + k];
+    const int *segment = segment_at(t, t.nearby[cell]);
+    for (; segment; segment = segment_at(t, segment[0]))
+        for (int k = lane(); k < segment[1]; k += LANES) {
+            int leaf = segment[2 + k];
             if (!is_whole(t, leaf)) wanted[leaf] = 1;
         }
 }
@@ -162,13 +163,14 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
     int cell = own_cell(tree, warp_of_grid());
     if (!is_leaf(t, cell)) return;
     int near = 0, far = 0, size = t.last[cell] - t.first[cell];
-    for (int segment = t.nearby[cell]; segment >= 0; segment = t.pool[segment])
-        for (int k = lane(); k < t.pool[segment + 1]; k += LANES) {
-            int leaf = t.pool[segment + 2 + k];
+    const int *segment = segment_at(t, t.nearby[cell]);
+    for (; segment; segment = segment_at(t, segment[0]))
+        for (int k = lane(); k < segment[1]; k += LANES) {
+            int leaf = segment[2 + k];
             near += t.last[leaf] - t.first[leaf];
         }
-    for (int segment = t.distant[cell]; segment >= 0; segment = t.pool[segment])
-        far += t.pool[segment + 1];
+    segment = segment_at(t, t.distant[cell]);
+    for (; segment; segment = segment_at(t, segment[0])) far += segment[1];
     near = over_warp(near, [](int a, int b) { return a + b; });
     for (int k = lane(); k < size; k += LANES)
         work[t.place[cell] + k] = 1 + near + ceil(pairs * far / size);

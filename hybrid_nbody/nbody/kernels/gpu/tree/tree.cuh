@@ -10,6 +10,7 @@
 
 typedef REAL Real;
 
+#define UNIT 4
 #define LANES 32
 #define ALL_LANES 0xFFFFFFFFu
 #define LEVELS 21  // digits of a key: a cell there may hold any number of bodies
@@ -58,10 +59,11 @@ struct Tree {
     Real *multipole;   // (C, PITCH)
     double *local;     // (TERMS) for each of this rank's cells
     float *tolerance;  // smallest acceleration of its leaves
-    // lists of sources, in segments of `pool`: number of the next one (-1: none), length, sources
+    // lists of sources, in segments of `pool`: number of the next one (-1: none), length, sources;
+    // segments are numbered by their first UNIT words
     int *pool;
-    unsigned long long *used;  // words taken, or wanted
-    int words;         // of the pool
+    unsigned long long *used;  // units taken, or wanted
+    int units;         // of the pool
     long long *report;  // for the host; see `Report`
     int *distant, *nearby, *waiting;  // first segment of each list of a cell
     // tables
@@ -88,6 +90,11 @@ __device__ inline bool is_leaf(const Tree &t, int cell) { return t.end[cell] == 
 // Whether all bodies of a cell are this rank's.
 __device__ inline bool is_whole(const Tree &t, int cell) {
     return t.first[cell] >= t.origin && t.last[cell] <= t.origin + t.bodies;
+}
+
+// A segment by its number, or null.
+__device__ inline const int *segment_at(const Tree &t, int number) {
+    return number < 0 ? nullptr : t.pool + (size_t)UNIT * number;
 }
 
 // The number of this rank's cells of a level.

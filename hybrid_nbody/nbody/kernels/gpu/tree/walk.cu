@@ -34,14 +34,14 @@ struct List {
     // Write what is collected as a segment; nothing if the pool is full.
     __device__ void write(const Tree &t) {
         if (count == 0) return;
-        unsigned long long place = 0;
-        if (lane() == 0) place = atomicAdd(t.used, count + 2);
+        unsigned long long place = 0, units = (count + 2 + UNIT - 1) / UNIT;
+        if (lane() == 0) place = atomicAdd(t.used, units);
         place = __shfl_sync(ALL_LANES, place, 0);
-        if (place + count + 2 <= t.words) {
-            int at = place;
-            for (int k = lane(); k < count; k += LANES) t.pool[at + 2 + k] = some[k];
-            if (lane() == 0) t.pool[at] = -1, t.pool[at + 1] = count, *link = at;
-            link = t.pool + at;
+        if (place + units <= t.units) {
+            int *at = t.pool + UNIT * place;
+            for (int k = lane(); k < count; k += LANES) at[2 + k] = some[k];
+            if (lane() == 0) at[0] = -1, at[1] = count, *link = place;
+            link = at;
         }
         count = 0;
         __syncwarp();
@@ -117,7 +117,8 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(const Tr
     target.leaf = is_leaf(t, cell);
     List far(memory[warp][0], t.distant + cell), near(memory[warp][1], t.nearby + cell);
     List waits(memory[warp][2], t.waiting + cell);
-    int segment = cell ? t.waiting[t.parent[cell]] : -1, read = 0, height = 0;
+    const int *segment = segment_at(t, cell ? t.waiting[t.parent[cell]] : -1);
+    int read = 0, height = 0;
     if (cell == 0) stack[height++] = 0;
     __syncwarp();
     while (true) {
@@ -125,13 +126,13 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(const Tr
         bool valid = lane() < count;
         int source = 0;
         if (height == 0) {
-            if (segment < 0) break;
-            int left = t.pool[segment + 1] - read;
+            if (!segment) break;
+            int left = segment[1] - read;
             count = min(left, LANES);
             valid = lane() < count;
-            if (valid) source = t.pool[segment + 2 + read + lane()];
+            if (valid) source = segment[2 + read + lane()];
             read += count;
-            if (count == left) segment = t.pool[segment], read = 0;
+            if (count == left) segment = segment_at(t, segment[0]), read = 0;
         } else {
             if (valid) source = stack[height - count + lane()];
             height -= count;
