@@ -82,7 +82,14 @@ extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
 }
 
 BOX = ("k0", "k1", "j0", "j1", "i0", "i1", "parity")
-TYPES = {"Real": "real", "Int": "int", "None": "void", "Cells": "real *", "Table": "real *"}
+TYPES = {
+    "Real": "real",
+    "Int": "int",
+    "Bool": "bool",
+    "None": "void",
+    "Cells": "real *",
+    "Table": "real *",
+}
 BOOLS = {ast.And: "&&", ast.Or: "||"}
 COMPARISONS = {
     ast.Lt: "<",

@@ -39,11 +39,11 @@ def tiny(bodies):
 
 
 def tracers(bodies):
-    """Return bodies of which every third one has no mass."""
+    """Return bodies of which every fourth one has no mass."""
     return Bodies(
         bodies.position,
         bodies.velocity,
-        np.where(np.arange(len(bodies)) % 3 == 0, 0.0, bodies.mass),
+        np.where(np.arange(len(bodies)) % 4 == 0, 0.0, bodies.mass),
     )
 
 
