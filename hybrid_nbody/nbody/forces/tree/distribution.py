@@ -57,7 +57,7 @@ class DistributedTree:
         cube = self._cube(bodies[:, :3])
         travel = self.travels.sent(bodies, cube)
         timer.record("exchange")
-        own = travel.rows[travel.curve.order]
+        own = np.take(travel.rows, travel.curve.order, axis=0)  # far faster than an index
         self.tree.plant(own, travel.curve, cube, travel.parts, self.communicator.rank)
         timer.record("force")
         self._tell_parts()
@@ -74,8 +74,9 @@ class DistributedTree:
 
     def _cube(self, position: Array) -> Cube:
         """Return a cube around the bodies of all ranks."""
-        lowest = position.min(axis=0, initial=np.inf)
-        highest = position.max(axis=0, initial=-np.inf)
+        axes = position.T  # NumPy takes several times longer along the first axis of rows
+        lowest = np.array([axis.min(initial=np.inf) for axis in axes])
+        highest = np.array([axis.max(initial=-np.inf) for axis in axes])
         minimum, maximum = self.communicator.minimum, self.communicator.maximum
         return cube_around(minimum(lowest), maximum(highest))
 
@@ -130,6 +131,6 @@ class DistributedTree:
 
 def _unsorted(rows: Array, order: Array) -> Array:
     """Return rows along the curve in the order that bodies came in."""
-    result = np.empty_like(rows)
-    result[order] = rows
-    return result
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order), dtype=order.dtype)
+    return np.take(rows, places, axis=0)

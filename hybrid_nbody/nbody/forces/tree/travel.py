@@ -112,7 +112,7 @@ class Travels:
         if self.communicator.size == 1:
             return Travel(parts, None, curve.order, bodies, curve, [])
         routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, taken)
-        rows = routes.there(bodies[curve.order])
+        rows = routes.there(self.backend.xp.take(bodies, curve.order, axis=0))
         sorted_rows = self.curves.curve(rows, cube, self.words)
         cuts = finder.cuts(parts, self.communicator.size)
         return Travel(parts, routes, curve.order, rows, sorted_rows, cuts)
