@@ -13,6 +13,7 @@ from hybrid_nbody.backends.simd.blocks import (
     BLOCK,
     block_scalars,
     block_vectors,
+    estimate_inverse_root,
     estimate_inverse_roots,
 )
 from hybrid_nbody.backends.simd.hints import (
@@ -49,6 +50,7 @@ from hybrid_nbody.backends.simd.vector import (
     maximum,
     minimum,
     odd_lanes,
+    reduce_add,
     reduce_max,
     select,
 )
@@ -66,6 +68,7 @@ __all__ = [
     "block_scalars",
     "block_vectors",
     "broadcast",
+    "estimate_inverse_root",
     "estimate_inverse_roots",
     "even_lanes",
     "fabs",
@@ -83,6 +86,7 @@ __all__ = [
     "odd_lanes",
     "prefetch",
     "prevent_unrolling",
+    "reduce_add",
     "reduce_max",
     "select",
     "store",

@@ -12,8 +12,16 @@ from llvmlite import ir
 from numba import types
 from numba.np.arrayobj import populate_array
 
-from hybrid_nbody.backends.llvm import INT32, INT64, data_address, declare, intrinsic
+from hybrid_nbody.backends.llvm import (
+    INT32,
+    INT64,
+    data_address,
+    declare,
+    intrinsic,
+    shuffle_mask,
+)
 from hybrid_nbody.backends.simd.hints import VECTOR_MATH
+from hybrid_nbody.backends.simd.vector import LANES
 
 BLOCK = 32
 """Numbers of a block: two vectors of AVX-512 in float32, so that one computes while the other waits
@@ -86,6 +94,28 @@ def estimate_inverse_roots(typing_context, values, result):
         return context.get_dummy_value()
 
     return types.void(values, result), generate
+
+
+@intrinsic
+def estimate_inverse_root(typing_context, vector):
+    """Return 1 / sqrt(vector), a `Vector`, as `estimate_inverse_roots` does."""
+
+    def generate(context, builder, signature, values):
+        avx512 = "+avx512f" in context.codegen().magic_tuple()[2]
+        if not avx512:
+            return _divide_by_roots(builder, values[0].type, values[0])
+        number = context.get_data_type(vector.dtype)
+        lanes = BYTES_OF_A_REGISTER // context.get_abi_sizeof(number)
+        if lanes == LANES:
+            return _estimate_avx512(builder, values[0].type, values[0])
+        parts = []
+        for first in range(0, LANES, lanes):
+            mask = shuffle_mask(range(first, first + lanes))
+            part = builder.shuffle_vector(values[0], values[0], mask)
+            parts.append(_estimate_avx512(builder, part.type, part))
+        return builder.shuffle_vector(*parts, shuffle_mask(range(LANES)))
+
+    return vector(vector), generate
 
 
 def _estimate_avx512(builder: Any, vector: Any, value: Any) -> Any:

@@ -275,3 +275,20 @@ def reduce_max(typing_context, vector):
         return builder.extract_element(largest, INT32(0))
 
     return vector.dtype(vector), generate
+
+
+@intrinsic
+def reduce_add(typing_context, vector):
+    """Return the sum of the numbers of a vector, by halves."""
+
+    def generate(context, builder, signature, values):
+        total = values[0]
+        width = LANES
+        while width > 1:
+            width //= 2
+            upper = builder.shuffle_vector(total, total, shuffle_mask(range(width, 2 * width)))
+            lower = builder.shuffle_vector(total, total, shuffle_mask(range(width)))
+            total = builder.fadd(lower, upper)
+        return builder.extract_element(total, INT32(0))
+
+    return vector.dtype(vector), generate

@@ -13,7 +13,13 @@ from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
-from hybrid_nbody.nbody.initial_conditions import plummer, random_box
+from hybrid_nbody.nbody.initial_conditions import (
+    figure_eight,
+    lagrange_triangle,
+    plummer,
+    random_box,
+    two_body,
+)
 from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums
 
 ACCURACY = 3e-3
@@ -144,6 +150,22 @@ def test_energy_and_motion_are_those_of_the_direct_sum(alone):
     found, expected = (whole(model, "bodies/velocity") for model in (tree, direct))
     change = np.abs(expected - bodies.velocity).max()
     np.testing.assert_allclose(found, expected, rtol=0, atol=0.01 * change)
+
+
+def make_accurate_force(setup):
+    """Return a force whose expansions the tests of kernels compile, too."""
+    return TreeForce(replace(setup, accuracy=3e-4))
+
+
+@pytest.mark.parametrize("make", [figure_eight, two_body, lagrange_triangle])
+def test_known_orbits_are_those_of_the_direct_sum(alone, make):
+    """Few bodies share a leaf, whatever the accuracy."""
+    direct = make_model(make(), 1e-2, alone)
+    tree = make_model(make(), 1e-2, alone, make_force=make_accurate_force)
+    for model in (direct, tree):
+        model.advance(200)
+    for name in ("bodies/position", "bodies/velocity"):
+        np.testing.assert_allclose(whole(tree, name), whole(direct, name), rtol=0, atol=1e-11)
 
 
 def test_results_scale_with_the_units(alone):

@@ -12,8 +12,10 @@ from numba.extending import overload
 
 from hybrid_nbody.backends.simd import (
     BLOCK,
+    Vector,
     block_scalars,
     block_vectors,
+    broadcast,
     estimate_inverse_roots,
     unfused_product,
 )
@@ -49,7 +51,18 @@ def _cube_over_estimate(square, estimate):
         e = 1 - square * y2
         return y2 * (1 + e * (1.5 + e * (1.875 + e * (2.1875 + e * 2.4609375))))
 
-    return single if estimate is types.float32 else double
+    def singles(square, estimate):
+        y2 = estimate * estimate
+        return y2 * (broadcast(np.float32(5 / 3)) - square * y2)
+
+    def doubles(square, estimate):
+        y2 = estimate * estimate
+        e = broadcast(1.0) - square * y2
+        series = broadcast(2.1875) + e * broadcast(2.4609375)
+        series = broadcast(1.5) + e * (broadcast(1.875) + e * series)
+        return y2 * (broadcast(1.0) + e * series)
+
+    return _version_for(estimate, single, double, singles, doubles)
 
 
 def root_over_estimate(square, estimate):
@@ -66,6 +79,22 @@ def _root_over_estimate(square, estimate):
         e = 1 - square * (estimate * estimate)
         return 1 + e * (0.5 + e * (0.375 + e * (0.3125 + e * 0.2734375)))
 
+    def singles(square, estimate):
+        return broadcast(np.float32(3)) - square * (estimate * estimate)
+
+    def doubles(square, estimate):
+        e = broadcast(1.0) - square * (estimate * estimate)
+        series = broadcast(0.3125) + e * broadcast(0.2734375)
+        series = broadcast(0.5) + e * (broadcast(0.375) + e * series)
+        return broadcast(1.0) + e * series
+
+    return _version_for(estimate, single, double, singles, doubles)
+
+
+def _version_for(estimate, single, double, singles, doubles):
+    """Return the function for a number, or for vectors, of the type of an estimate."""
+    if isinstance(estimate, Vector):
+        return singles if estimate.dtype is types.float32 else doubles
     return single if estimate is types.float32 else double
 
 

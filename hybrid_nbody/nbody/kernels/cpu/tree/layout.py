@@ -92,6 +92,8 @@ class SortedBodies(NamedTuple):
         have none.
     offset : (3, N + LANES) array of the working type
         Positions about the centre of the leaf.
+    low : (3, N + LANES) array of the working type
+        What rounding took from these.
     weight : (N + LANES,) array of the working type
         Masses.
     """
@@ -100,6 +102,7 @@ class SortedBodies(NamedTuple):
     mass: NDArray[np.float64]
     acceleration: NDArray[np.float64]
     offset: Floats
+    low: Floats
     weight: Floats
 
 

@@ -227,6 +227,7 @@ def _sorted(bodies: Vectors, dtype: np.dtype[Any]) -> SortedBodies:
         mass=np.ascontiguousarray(bodies[:, 3]),
         acceleration=np.ascontiguousarray(known),
         offset=np.zeros((3, number + LANES), dtype),
+        low=np.zeros((3, number + LANES), dtype),
         weight=np.zeros(number + LANES, dtype),
     )
 

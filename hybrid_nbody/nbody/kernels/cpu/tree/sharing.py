@@ -223,13 +223,16 @@ def _with_bodies(bodies: SortedBodies, others: Sequence[Rows]) -> SortedBodies:
     """Return bodies with those of other ranks behind them, (M, 4): positions and masses."""
     mass = np.concatenate([bodies.mass, *(rows[:, 3] for rows in others)])
     offset = np.zeros((3, len(mass) + LANES), bodies.offset.dtype)
+    low = np.zeros_like(offset)
     weight = np.zeros(len(mass) + LANES, bodies.weight.dtype)
     offset[:, : len(bodies.mass)] = bodies.offset[:, : len(bodies.mass)]
+    low[:, : len(bodies.mass)] = bodies.low[:, : len(bodies.mass)]
     weight[: len(bodies.mass)] = bodies.weight[: len(bodies.mass)]
     return bodies._replace(
         position=np.concatenate([bodies.position, *(rows[:, :3] for rows in others)]),
         mass=mass,
         offset=offset,
+        low=low,
         weight=weight,
     )
 

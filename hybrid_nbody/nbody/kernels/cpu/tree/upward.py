@@ -3,8 +3,9 @@
 import math
 
 import numpy as np
-from numba import carray, njit, prange
+from numba import njit, prange
 
+from hybrid_nbody.backends.simd import LANES, VECTOR_MATH, broadcast, load, reduce_add, store
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     EDGE,
     MOST_TERMS,
@@ -14,7 +15,17 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
 )
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors
 
-linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, forceinline=True)
+linked = njit(
+    error_model="numpy",
+    fastmath=VECTOR_MATH,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    forceinline=True,
+)
+
+PLACES = 3 * LANES
+VECTORS_OF_TERMS = LANES * MOST_TERMS
+"""Numbers of three vectors, and of as many as an expansion has terms."""
 
 BLOCKS = 64
 """Parts of a level that threads take."""
@@ -38,7 +49,6 @@ def find_multipoles(which, cube_edge, cells, bodies, expansions, tables):
     terms = tables.orders.size
     for block in prange(BLOCKS):
         tree = Tree(cells, bodies, expansions, tables)
-        monomials = np.empty(terms)
         total = np.empty(terms)
         end = which.size * (block + 1) // BLOCKS
         for cell in which[which.size * block // BLOCKS : end]:
@@ -46,10 +56,10 @@ def find_multipoles(which, cube_edge, cells, bodies, expansions, tables):
             total[:] = 0
             if cells.children[cell] == 0:
                 measure_leaf(cell, tree)
-                add_bodies(cell, edge, tree, monomials, total)
+                add_bodies(cell, edge, tree, total)
             else:
                 measure_parent(cell, tree)
-                add_children(cell, edge, tree, monomials, total)
+                add_children(cell, edge, tree, total)
             store_multipoles(cell, total, tree)
             summarize(cell, edge, total, tree)
 
@@ -100,6 +110,7 @@ def place_bodies(leaf, tree):
         for axis in range(3):
             offset = tree.bodies.position[i, axis] - tree.expansions.centre[leaf, axis]
             tree.bodies.offset[axis, i] = offset
+            tree.bodies.low[axis, i] = offset - np.float64(tree.bodies.offset[axis, i])
         tree.bodies.weight[i] = tree.bodies.mass[i]
 
 
@@ -182,68 +193,99 @@ def rounded_up(radius):
     return np.float32(radius * (1 + 2.0**-22))
 
 
+# ---- Sums over bodies and children, a lane each --------------------------------------------------
+
+
 @linked
 def fill_monomials(offset, tree, monomials):
-    """Fill `monomials` with x^i y^j z^k for all multi-indices, of an offset (x, y, z)."""
-    monomials[0] = 1.0
-    for k in range(1, monomials.size):
-        monomials[k] = monomials[tree.tables.parent[k]] * offset[tree.tables.axis[k]]
+    """Fill `monomials` with vectors of x^i y^j z^k for all multi-indices.
+
+    `offset` holds a vector of x, one of y and one of z.
+    """
+    store(monomials, 0, broadcast(1.0))
+    for k in range(1, tree.tables.parent.size):
+        below = load(monomials, LANES * tree.tables.parent[k])
+        store(monomials, LANES * k, below * load(offset, LANES * tree.tables.axis[k]))
 
 
 @linked
 def fill_terms(offset, tree, terms):
-    """Fill `terms` with x^i y^j z^k over the factorial of each multi-index."""
+    """Fill `terms` with vectors of x^i y^j z^k over the factorial of each multi-index."""
     fill_monomials(offset, tree, terms)
-    for k in range(terms.size):
-        terms[k] *= tree.tables.inverses[k]
+    for k in range(tree.tables.inverses.size):
+        store(terms, LANES * k, load(terms, LANES * k) * broadcast(tree.tables.inverses[k]))
 
 
 @linked
-def fill_terms_of_shift(cell, child, edge, tree, terms):
-    """Fill `terms` for the vector from the centre of a cell to that of a child."""
-    offset = carray(allocate_vectors(np.float64, 3), 3)
+def set_offsets_of_bodies(first, count, cell, edge, tree, offset):
+    """Set `offset` to vectors from the centre of a cell to bodies; zeros fill them up."""
     for axis in range(3):
-        distance = tree.expansions.centre[child, axis] - tree.expansions.centre[cell, axis]
-        offset[axis] = distance / edge
-    fill_terms(offset, tree, terms)
+        for lane in range(LANES):
+            distance = 0.0
+            if lane < count:
+                distance = tree.bodies.position[first + lane, axis]
+                distance -= tree.expansions.centre[cell, axis]
+            offset[LANES * axis + lane] = distance / edge
 
 
 @linked
-def set_offset(i, cell, edge, tree, offset):
-    """Set `offset` to the vector from the centre of a cell to a body."""
+def set_offsets_of_children(cell, edge, tree, offset):
+    """Set `offset` to vectors from the centre of a cell to those of its children."""
+    first = tree.cells.child[cell]
+    centre = tree.expansions.centre
     for axis in range(3):
-        distance = tree.bodies.position[i, axis] - tree.expansions.centre[cell, axis]
-        offset[axis] = distance / edge
+        for lane in range(LANES):
+            distance = 0.0
+            if lane < tree.cells.children[cell]:
+                distance = centre[first + lane, axis] - centre[cell, axis]
+            offset[LANES * axis + lane] = distance / edge
 
 
 @linked
-def add_bodies(cell, edge, tree, monomials, total):
+def add_bodies(cell, edge, tree, total):
     """Add the multipoles of the bodies of a leaf: m (x - z)^b / b!."""
-    offset = carray(allocate_vectors(np.float64, 3), 3)
-    for i in range(tree.cells.first[cell], tree.cells.last[cell]):
-        set_offset(i, cell, edge, tree, offset)
+    offset = allocate_vectors(np.float64, PLACES)
+    mass = allocate_vectors(np.float64, LANES)
+    monomials = allocate_vectors(np.float64, VECTORS_OF_TERMS)
+    sums = allocate_vectors(np.float64, VECTORS_OF_TERMS)
+    for k in range(total.size):
+        store(sums, LANES * k, broadcast(0.0))
+    last = tree.cells.last[cell]
+    for first in range(tree.cells.first[cell], last, LANES):
+        set_offsets_of_bodies(first, last - first, cell, edge, tree, offset)
+        for lane in range(LANES):
+            mass[lane] = tree.bodies.mass[first + lane] if first + lane < last else 0.0
         fill_monomials(offset, tree, monomials)
         for k in range(total.size):
-            total[k] += tree.bodies.mass[i] * monomials[k]
+            term = load(mass, 0) * load(monomials, LANES * k)
+            store(sums, LANES * k, load(sums, LANES * k) + term)
     for k in range(total.size):
-        total[k] *= tree.tables.inverses[k]
+        total[k] += reduce_add(load(sums, LANES * k)) * tree.tables.inverses[k]
 
 
 @linked
-def add_children(cell, edge, tree, terms, total):
+def add_children(cell, edge, tree, total):
     """Add the multipoles of a cell's children, shifted to its centre."""
     first = tree.cells.child[cell]
-    moments = carray(allocate_vectors(np.float64, MOST_TERMS), MOST_TERMS)
-    for child in range(first, first + tree.cells.children[cell]):
-        fill_terms_of_shift(cell, child, edge, tree, terms)
-        row = row_of(child, tree)
+    count = tree.cells.children[cell]
+    offset = allocate_vectors(np.float64, PLACES)
+    moments = allocate_vectors(np.float64, VECTORS_OF_TERMS)
+    terms = allocate_vectors(np.float64, VECTORS_OF_TERMS)
+    set_offsets_of_children(cell, edge, tree, offset)
+    fill_terms(offset, tree, terms)
+    for k in range(total.size):
+        store(moments, LANES * k, broadcast(0.0))
+    for child in range(count):
+        row = row_of(first + child, tree)
         for k in range(total.size):
-            moments[k] = tree.tables.halves[k] * tree.expansions.multipole[row + k]
-        for k in range(total.size):
-            value = total[k]
-            for term in range(tree.tables.starts[k], tree.tables.starts[k + 1]):
-                value += moments[tree.tables.source[term]] * terms[tree.tables.power[term]]
-            total[k] = value
+            moment = np.float64(tree.expansions.multipole[row + k])
+            moments[LANES * k + child] = tree.tables.halves[k] * moment
+    for k in range(total.size):
+        value = broadcast(0.0)
+        for term in range(tree.tables.starts[k], tree.tables.starts[k + 1]):
+            moment = load(moments, LANES * tree.tables.source[term])
+            value = value + moment * load(terms, LANES * tree.tables.power[term])
+        total[k] += reduce_add(value)
 
 
 @linked

@@ -11,6 +11,7 @@ from numba import carray, njit, prange
 
 from hybrid_nbody.backends.simd import VECTOR_MATH, address_at, address_of
 from hybrid_nbody.nbody.kernels.cpu.tree.acceptance import TESTS, accepted
+from hybrid_nbody.nbody.kernels.cpu.tree.downward import evaluate, shift_to_children
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     CELLS,
     DONE,
@@ -25,11 +26,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
 )
 from hybrid_nbody.nbody.kernels.cpu.tree.near_field import add_near_field, linked
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors, translate
-from hybrid_nbody.nbody.kernels.cpu.tree.upward import (
-    fill_terms,
-    fill_terms_of_shift,
-    set_offset,
-)
+from hybrid_nbody.nbody.kernels.cpu.tree.upward import row_of
 
 LEVELS = MOST_LEVELS + 2
 """Levels of a tree, and one more to which the lowest would leave sources."""
@@ -103,11 +100,11 @@ def descend(part, root, walk, method, tree, output):
             output.costs[part] += pairs_of(cell, nearby, near, tree)
             potentials = walk.wanted == POTENTIALS
             evaluate(cell, potentials, tree, output.sums)
-            law = (potentials, method[1].eps2)
+            exact = rounding_counts(cell, nearby, near, method[1], tree)
+            law = (potentials, method[1].eps2, exact)
             add_near_field(cell, nearby, near, law, tree, output.sums)
-        first = tree.cells.child[cell]
-        for child in range(first, first + tree.cells.children[cell]):
-            shift_to_child(cell, child, tree)
+        if tree.cells.children[cell] > 0:
+            shift_to_children(cell, tree)
         height = push_children(cell, tree, stack, height)
 
 
@@ -221,6 +218,25 @@ def pairs_of(leaf, nearby, near, tree):
 
 
 @linked
+def rounding_counts(leaf, nearby, near, opening, tree):
+    """Return whether the rounding of places could count in the forces of nearby leaves.
+
+    A place is off by the rounding of its distance from the centre of its leaf, and the force of a
+    body of mass m then by at most ``m / eps^3`` times that.
+    """
+    if tree.bodies.weight.itemsize > 4:
+        return False
+    radius = tree.expansions.summary[leaf, RADIUS]
+    largest = 0.0
+    for k in range(nearby):
+        mass = tree.expansions.multipole[row_of(near[k], tree)]
+        distance = radius + tree.expansions.summary[near[k], RADIUS]
+        largest = max(largest, np.float64(mass) * np.float64(distance))
+    allowed = opening.error * tree.expansions.tolerance[leaf]
+    return largest * 2.0**-24 > allowed * opening.eps2**1.5
+
+
+@linked
 def overlap(cell, source, tree):
     """Return whether two cells have bodies in common, which must not meet themselves.
 
@@ -265,46 +281,3 @@ def add_sums(cell, terms, lanes, sums, tree):
         for lane in range(lanes):
             total += np.float64(sums[k * lanes + lane])
         tree.expansions.local[cell, k] += total
-
-
-@linked
-def shift_to_child(cell, child, tree):
-    """Fill the expansion of a child with that of its parent."""
-    edge = np.float64(tree.expansions.summary[cell, EDGE])
-    number = tree.tables.orders.size
-    terms = carray(allocate_vectors(np.float64, MOST_TERMS), MOST_TERMS)[:number]
-    fill_terms_of_shift(cell, child, edge, tree, terms)
-    local = tree.expansions.local
-    for k in range(number):
-        local[child, k] = 0
-    for k in range(number):
-        for term in range(tree.tables.starts[k], tree.tables.starts[k + 1]):
-            power = terms[tree.tables.power[term]]
-            local[child, tree.tables.source[term]] += local[cell, k] * power
-    for k in range(number):
-        local[child, k] *= tree.tables.halves[k]
-
-
-@linked
-def evaluate(leaf, potentials, tree, result):
-    """Fill the result of a leaf's bodies from its expansion."""
-    edge = np.float64(tree.expansions.summary[leaf, EDGE])
-    number = tree.tables.orders.size
-    terms = carray(allocate_vectors(np.float64, MOST_TERMS), MOST_TERMS)[:number]
-    offset = carray(allocate_vectors(np.float64, 3), 3)
-    local = tree.expansions.local
-    gradient = tree.tables.gradient
-    for i in range(tree.cells.first[leaf], tree.cells.last[leaf]):
-        set_offset(i, leaf, edge, tree, offset)
-        fill_terms(offset, tree, terms)
-        if potentials:
-            total = 0.0
-            for k in range(number):
-                total += local[leaf, k] * terms[k]
-            result[i, 3] = total
-        else:
-            for axis in range(3):
-                total = 0.0
-                for k in range(gradient.shape[0]):
-                    total += local[leaf, gradient[k, axis]] * terms[k]
-                result[i, axis] = total / edge
