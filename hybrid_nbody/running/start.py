@@ -185,13 +185,14 @@ def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make)
     builder = MODELS[config.model].builder(config, communicator)
     builder.check()
     communicator.only_on_root(lambda: directory.check(folder, overwrite))
-    with preparing(log, builder):
-        setup = make(builder)
-        setup.placement.backend.finish_compiling()
-    introduce(builder, setup, log)
-    job = Job(config, context, setup.model, rebalancer(builder, setup, log))
-    del setup  # the job's model alone is kept: it may be replaced
-    job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
+    with context.signals.interrupting(communicator.size == 1):
+        with preparing(log, builder):
+            setup = make(builder)
+            setup.placement.backend.finish_compiling()
+        introduce(builder, setup, log)
+        job = Job(config, context, setup.model, rebalancer(builder, setup, log))
+        del setup  # the job's model alone is kept: it may be replaced
+        job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
     held = communicator.only_on_root(lambda: directory.lock(folder))
     try:
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))

@@ -1,7 +1,8 @@
 """Signals that ask a run to stop: noted when they arrive, acted upon between steps."""
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
@@ -45,6 +46,7 @@ class StopSignals:
     def __init__(self, say: Callable[[str], None] | None = None) -> None:
         self.say = say
         self.received = ""
+        self._interrupts = False
         self._previous: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
@@ -63,8 +65,29 @@ class StopSignals:
             was_set_outside_python = handler is None
             signal.signal(number, signal.SIG_DFL if was_set_outside_python else handler)
 
+    @contextmanager
+    def interrupting(self, wanted: bool = True) -> Iterator[None]:
+        """Let the first Ctrl-C in the block interrupt, too: where a run has nothing to lose yet.
+
+        Parameters
+        ----------
+        wanted : bool, optional
+            False leaves it as it is: of several ranks, others might not be interrupted.
+
+        Raises
+        ------
+        KeyboardInterrupt
+        """
+        if wanted and self.received == CTRL_C:
+            raise KeyboardInterrupt
+        self._interrupts = wanted
+        try:
+            yield
+        finally:
+            self._interrupts = False
+
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.received and number == signal.SIGINT:
+        if number == signal.SIGINT and (self.received or self._interrupts):
             raise KeyboardInterrupt
         if not self.received:
             self.received = CTRL_C if number == signal.SIGINT else signal.Signals(number).name

@@ -58,6 +58,23 @@ def test_a_second_control_c_interrupts_at_once():
         send(signal.SIGINT)
 
 
+def test_where_nothing_is_lost_the_first_control_c_interrupts():
+    with StopSignals() as signals:
+        with signals.interrupting(False):
+            send(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt), signals.interrupting():
+            pytest.fail("it had come before")
+    with StopSignals() as signals, pytest.raises(KeyboardInterrupt), signals.interrupting():
+        send(signal.SIGTERM)
+        assert signals.received == "SIGTERM"
+        send(signal.SIGINT)
+    with StopSignals() as signals:
+        with signals.interrupting():
+            pass
+        send(signal.SIGINT)
+        assert signals.received == "Ctrl-C"
+
+
 def test_handlers_are_given_back_after_an_error():
     with pytest.raises(ZeroDivisionError), StopSignals():
         raise ZeroDivisionError

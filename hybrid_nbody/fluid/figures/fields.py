@@ -111,7 +111,7 @@ def missing(run: Run, field: str) -> str:
     name = shown.stored.rpartition("/")[2]
     if not run.number_of_frames or shown.stored not in run.fields:
         what = "" if name == field else f", from which the {field} follows"
-        return f"no frames of the {name}{what}"
+        return f"no frames of the {name}{what}; output.fields names what frames hold"
     if shown.of is None:
         return ""
     volume = volume_of(run, shown.stored)
