@@ -77,6 +77,11 @@ class Box:
         x, y, z = (n - (self.walled and a == self.axis) for a, n in enumerate(self.grid.cells))
         return x, y, z
 
+    @property
+    def shared_out(self) -> bool:
+        """Return whether every rank has elements."""
+        return min(self.cells) > 0 and min(self.halo.partition.counts) > 0
+
     @cached_property
     def halo(self) -> Halo:
         """Return how ranks see each other's elements."""
@@ -84,7 +89,7 @@ class Box:
         if not self.walled or self.axis != 2:
             return halo
         if not isinstance(halo, HaloExchange):
-            return FullGrid(self.cells[2], False)
+            return FullGrid(max(self.cells[2], 1), False)
         offsets = tuple(max(offset - 1, 0) for offset in halo.partition.offsets)
         return HaloExchange(halo.transport, Partition(offsets), halo.communicator, False)
 

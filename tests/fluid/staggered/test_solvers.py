@@ -106,6 +106,17 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, faces, method):
         np.testing.assert_array_equal(found, expected)
 
 
+def test_a_box_without_faces_is_left_alone(backend):
+    """Between two walls a cell apart there is no face that changes."""
+    physics = still(VISCOSITY, False)
+    accuracy = Accuracy(1e-12, 300, "red-black")
+    stepper = make_stepper(backend, this_rank(), (6, 8, 1), WALLS, physics, "f8", accuracy=accuracy)
+    put(stepper, lambda axis, x, y, z: np.sin(3.0 * x + 2.0 * y + axis))
+    advance(stepper, 0.0, 0.02)
+    assert np.isfinite(stepper.grid.largest_speed(stepper.state.velocity))
+    assert np.all(own(stepper, stepper.state.velocity[2]) == 0.0)
+
+
 def test_a_box_holds_the_faces_between_walls_alone(backend):
     grid = stepper_of(backend, this_rank(), WALLS, "red-black").grid
     boxes = [Box(grid, axis, Colours(), grid.zeros) for axis in (None, 0, 1, 2)]
