@@ -202,13 +202,14 @@ class TreeMemory:
     def send(self) -> bool:
         """Let the device know numbers and addresses as they are now; return whether any is new.
 
-        Those that the device has found meanwhile are lost where one is.
+        Kernels that are queued already see the earlier ones. Numbers that the device has found
+        meanwhile are lost where one is new.
         """
         now = self.numbers.tobytes()
         is_new = now != self._sent
         if is_new:
             self._sent = now
-            self.argument.set(self.numbers.view("u1"))
+            self.backend.send(self.numbers.view("u1"), self.argument)
         return is_new
 
     def set_cube(self, cube: Cube) -> None:

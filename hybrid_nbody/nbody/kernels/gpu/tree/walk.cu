@@ -7,7 +7,11 @@
 #include "tree.cuh"
 
 #define SEGMENT 256  // sources that are collected before they are written
-#define STACK 1024   // sources that wait for their test
+// Sources that wait for their test are taken one by one from a height on: what they open then, level
+// after level, adds 7 at most for each, until all below are done.
+#define CHILDREN 8
+#define HIGH 768
+#define STACK (HIGH + (CHILDREN - 1) * (LANES + LEVELS + 1))
 
 // A list of a cell's sources, written in segments.
 struct List {
@@ -122,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(const Tr
     if (cell == 0) stack[height++] = 0;
     __syncwarp();
     while (true) {
-        int count = height > STACK - 8 * LANES ? 1 : min(height, LANES);
+        int count = height > HIGH ? 1 : min(height, LANES);
         bool valid = lane() < count;
         int source = 0;
         if (height == 0) {
