@@ -13,7 +13,9 @@ from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import expansion_of, make_device_tree, reference
+from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import Expansion
+from hybrid_nbody.nbody.kernels.gpu.tree.curve import MOST_BODIES
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import (
     FOLDER,
     HEADER,
@@ -204,6 +206,35 @@ def test_bits_are_the_same_again_and_in_any_order_of_the_bodies():
     shuffled = np.random.default_rng(0).permutation(20_000)
     again = Sums(1e-4, mass)(position[shuffled], last[shuffled])
     np.testing.assert_array_equal(again, first[shuffled])
+
+
+@pytest.mark.gpu
+def test_a_replayed_force_has_the_bits_of_a_first_one():
+    """Cells become more and fewer, as memory for them does not."""
+    mass = np.full(9000, 1 / 9000)
+    sums = Sums(1e-4, mass)
+    rows = sums.backend.zeros((9000, 5), "f8")
+    for step, kind in enumerate(["sphere"] * 4 + ["clumps"] * 2 + ["sphere"]):
+        position = 1.02**step * POSITIONS[kind](9000)
+        last = np.linalg.norm(position, axis=1)
+        rows[:] = sums.backend.upload(np.column_stack([position, mass, last]))
+        found = sums.backend.download(sums.tree.sums(rows, False, NullTimer()))
+        np.testing.assert_array_equal(found, Sums(1e-4, mass)(position, last))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("number", [1, 255, 512, 513, 5000, 300_000, MOST_BODIES + 1])
+def test_the_order_along_the_curve_is_that_of_a_stable_sort(number):
+    """Many bodies have the same keys."""
+    tree = Sums(1e-3, np.ones(1)).tree.tree
+    position = np.round(np.random.default_rng(1).uniform(0, 40, (number, 4)))
+    bodies = tree.backend.upload(position)
+    cube = Cube(0.0, 0.0, 0.0, 64.0)
+    keys = tree.backend.download(tree.keys(bodies, cube))
+    found = tree.curve(bodies, cube, 1)
+    order = np.argsort(keys, kind="stable")
+    np.testing.assert_array_equal(tree.backend.download(found.order), order)
+    np.testing.assert_array_equal(tree.backend.download(found.keys), keys[order])
 
 
 @pytest.mark.gpu
