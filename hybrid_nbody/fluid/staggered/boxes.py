@@ -5,6 +5,7 @@ several red-black iterations in a pass over the grid. What is solved for is a ch
 give nothing: their values are in the field that changes.
 """
 
+import math
 from collections.abc import Callable
 from functools import cache, cached_property
 from typing import Any
@@ -28,6 +29,9 @@ from hybrid_nbody.parallel.partition import Partition
 
 AT_ONCE = 10
 """Red-black iterations between two looks at the residual."""
+
+STALLED = 0.8
+"""Part of the residual that a cycle of multigrid leaves where rounding holds it: else a tenth."""
 
 
 class Colours:
@@ -182,14 +186,22 @@ class Cycler:
         return Multigrid(self.box.kernels, self.box.halo, Accuracy(1, 0.0))
 
     def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
-        """Improve a solution until no residual exceeds a limit; return the cycles."""
+        """Improve a solution until no residual exceeds a limit, or rounding holds it there.
+
+        Returns the cycles.
+        """
         self.multigrid.prepare(equation, self.box.scratch().reshape(-1))
         self.box.kernels.begin_solve()
+        residual = math.inf
         done = 0
         while done < most:
             self.multigrid.improve(x, b, equation)
             done += 1
-            if limit and self.box.largest_residual(x, b, equation) <= limit:
+            if not limit:
+                continue
+            before = residual
+            residual = self.box.largest_residual(x, b, equation)
+            if residual <= limit or residual > STALLED * before:
                 break
         return done
 
