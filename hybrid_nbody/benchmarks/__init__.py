@@ -44,7 +44,7 @@ def add_arguments(parser: ArgumentParser, path: Callable) -> None:
 def run(arguments: Namespace, communicator) -> int:
     """Carry out what was asked for and return the exit code; `communicator` may be None."""
     carry_out = _load(arguments.entry)
-    if "repeats" in arguments:
+    if "repeats" in arguments and not arguments.mpi:
         arguments.repeats = options.number("--repeats", arguments.repeats)
     return carry_out(arguments, communicator) if arguments.mpi else carry_out(arguments)
 

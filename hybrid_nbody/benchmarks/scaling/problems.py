@@ -243,7 +243,7 @@ def read(arguments: Namespace, size: int) -> Settings:
         bodies=arguments.bodies and options.numbers("--bodies", arguments.bodies, 2),
         cells=arguments.cells and options.numbers("--cells", arguments.cells, SMALLEST, MOST_CELLS),
         sweeps=options.number("--sweeps", arguments.sweeps or "20"),
-        repeats=arguments.repeats,
+        repeats=options.number("--repeats", arguments.repeats),
         compute=compute,
         network=Network(latency, bandwidth),
     )
