@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import strategies as st
 from support import configs
 from support.bodies import clustered, make_backend, make_model, whole
 from support.runs import assert_same_run, contents, run
@@ -85,6 +87,40 @@ def assert_same_bits(bodies, communicator, alone, weights, **options):
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_bits_do_not_depend_on_the_ranks(communicator, alone, weights):
     assert_same_bits(plummer(700, seed=3), communicator, alone, weights)
+
+
+def clumps_of_any_size(seed, number):
+    """Return bodies in clumps down to 1e-8 of the whole, one far away, masses over six decades."""
+    chance = np.random.default_rng(seed)
+    scale = 10.0 ** chance.uniform(-8, 0, 4)
+    clump = chance.integers(0, 4, number)
+    position = chance.uniform(-1, 1, (4, 3))[clump]
+    position += scale[clump, None] * chance.normal(size=(number, 3))
+    position[0, 0] += 10.0 ** chance.uniform(0, 6)
+    mass = 10.0 ** chance.uniform(-6, 0, number)
+    mass[1::5] = 0  # the first one always has some
+    return Bodies(position, 0.1 * chance.normal(size=(number, 3)), mass / mass.sum())
+
+
+@pytest.mark.mpi
+@settings(
+    derandomize=True,  # the same examples on all ranks
+    database=None,
+    deadline=None,
+    max_examples=8,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    seed=st.integers(0, 1000),
+    number=st.integers(1, 300),
+    weights=st.sampled_from(WEIGHTS),
+)
+@example(seed=1, number=1, weights="uneven")
+@example(seed=2, number=2, weights="one rank has none")
+@example(seed=3, number=300, weights="uneven")
+def test_bits_of_any_bodies_do_not_depend_on_the_ranks(communicator, alone, seed, number, weights):
+    assert_same_bits(clumps_of_any_size(seed, number), communicator, alone, weights)
 
 
 @pytest.mark.gpu
