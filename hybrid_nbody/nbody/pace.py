@@ -80,7 +80,12 @@ def expected_lines(
     seconds = once * (config.time.total_steps - setup.model.step)
     if seconds < WORTH_SAYING:
         return []
-    return [f"expected: {in_words(seconds, config)}, {once:.2g} s a step, without output"]
+    return [f"expected: {in_words(seconds, config)}, {of_a_step(once)} a step, without output"]
+
+
+def of_a_step(seconds: float) -> str:
+    """Return the seconds of a step in words."""
+    return f"{seconds:.2g} s" if seconds < 60 else duration(seconds)
 
 
 def in_words(seconds: float, config: NBodyConfig) -> str:

@@ -5,10 +5,11 @@ from hybrid_nbody.nbody.config_output import BodyFrames
 from hybrid_nbody.nbody.forces.choice import FMM, candidates, chosen
 from hybrid_nbody.nbody.forces.external import made_fields
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
-from hybrid_nbody.nbody.pace import in_words, seconds_of_force, seconds_of_step
+from hybrid_nbody.nbody.pace import in_words, of_a_step, seconds_of_force, seconds_of_step
 from hybrid_nbody.nbody.precision_range import warnings_of
 from hybrid_nbody.nbody.solver import wanted_of
 from hybrid_nbody.nbody.starting import Initial
+from hybrid_nbody.nbody.state import BYTES_OF_A_SOURCE
 from hybrid_nbody.nbody.time_scales import warnings_of_steps
 from hybrid_nbody.parallel.shares import planned_counts
 from hybrid_nbody.simulation.plan import Lines, Plan, Workers, rows_per_rank
@@ -27,6 +28,9 @@ CHECKPOINT_BYTES_WITH_ACCELERATION = 88
 
 TREE_BYTES_PER_BODY = 600
 """Bodies, cells, expansions and lists of a tree, about."""
+
+MUCH_MEMORY = 1e7
+"""Bytes of a force that are worth saying."""
 
 TRAJECTORY_BYTES_PER_BODY = 16
 """Mass and identity, which a trajectory holds once."""
@@ -93,9 +97,17 @@ def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:
         return [("method", choice.line)]
     step = seconds_of_step(force, config)
     whole = in_words(step * config.time.total_steps, config)
-    is_tree = choice.name == FMM
-    memory = f", {number * TREE_BYTES_PER_BODY / 1e9:.2g} GB of memory in all" if is_tree else ""
-    return [("method", f"{choice.line}; {step:.2g} s a step, {whole} in all{memory}")]
+    memory = _memory(number, choice.name == FMM)
+    return [("method", f"{choice.line}; {of_a_step(step)} a step, {whole} in all{memory}")]
+
+
+def _memory(number: int, is_tree: bool) -> str:
+    """Return the memory of a force in words; nothing where it is little."""
+    size = number * (TREE_BYTES_PER_BODY if is_tree else BYTES_OF_A_SOURCE)
+    if size < MUCH_MEMORY:
+        return ""
+    where = "in all" if is_tree else "at most on a rank"
+    return f", {size / 1e9:.2g} GB of memory {where}"
 
 
 def _work(config: NBodyConfig, number: int) -> str:

@@ -11,6 +11,7 @@ from hybrid_nbody.nbody.forces.speed import CORE
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.units import Units
 from hybrid_nbody.nbody.pace import OVERHEAD, expected_lines, in_words, seconds_of_force
+from hybrid_nbody.nbody.plan import _memory
 from hybrid_nbody.simulation.plan import Workers
 
 SPHERE = "bodies: {kind: plummer, n: 100}\ngravity: {softening: 0.01}\n"
@@ -31,9 +32,9 @@ def test_a_direct_sum_takes_the_time_of_its_pairs(config_of):
 @pytest.mark.parametrize(
     ("number", "first", "line"),
     [
-        (N, 30.0, ["expected: about 1 h 15 min, 90 s a step, without output"]),
+        (N, 30.0, ["expected: about 1 h 15 min, 1 min 30 s a step, without output"]),
         (100, 0.0, []),  # a fraction of a second
-        (N, 0.0, ["expected: about 4 h 15 min, 3.1e+02 s a step, without output"]),
+        (N, 0.0, ["expected: about 4 h 15 min, 5 min 06 s a step, without output"]),
     ],
 )
 def test_a_first_force_that_took_long_tells_how_long_the_run_takes(
@@ -60,3 +61,9 @@ def test_the_pace_of_this_machine_is_measured(alone):
     assert 0.01 < measured_pace(CpuBackend(1), law, alone) < 100
     unknown = SimpleNamespace(name="abacus", threads=1)
     assert measured_pace(unknown, law, alone) == 1.0
+
+
+def test_the_memory_of_many_bodies_is_said():
+    assert _memory(1000, is_tree=False) == ""
+    assert _memory(N, is_tree=False) == ", 0.64 GB of memory at most on a rank"
+    assert _memory(N, is_tree=True) == ", 0.6 GB of memory in all"
