@@ -49,6 +49,7 @@ def test_a_driven_cavity_is_that_of_ghia(alone):
         "time.dt": 0.08,
         "time.end": 9.6,
         "solver.tolerance": 1e-4,
+        "output.planes": None,
         "compute.backend": "cpu",
         "compute.threads": 1,
     }
