@@ -215,6 +215,7 @@ def test_a_replayed_force_has_the_bits_of_a_first_one():
     sums = Sums(1e-4, mass)
     rows = sums.backend.zeros((9000, 5), "f8")
     for step, kind in enumerate(["sphere"] * 4 + ["clumps"] * 2 + ["sphere"]):
+        sums.backend.use()  # CuPy queues on the stream of the backend that was made last
         position = 1.02**step * POSITIONS[kind](9000)
         last = np.linalg.norm(position, axis=1)
         rows[:] = sums.backend.upload(np.column_stack([position, mass, last]))
