@@ -209,7 +209,7 @@ class TreeMemory:
         is_new = now != self._sent
         if is_new:
             self._sent = now
-            self.backend.send(self.numbers.view("u1"), self.argument)
+            self.argument.set(self.numbers.view("u1"))  # on the stream of the kernels
         return is_new
 
     def set_cube(self, cube: Cube) -> None:
