@@ -8,7 +8,13 @@ from numba import prange
 
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.fluid.kernels.contract import BUDGET, CHANGES
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled, compiled_parallel, inlined, linked
+from hybrid_nbody.fluid.kernels.cpu.layout import (
+    compiled,
+    compiled_parallel,
+    inlined,
+    linked,
+    linked_with_arrays,
+)
 from hybrid_nbody.fluid.kernels.cpu.reductions import total_of
 
 GAINED, LOST, SIZE, REST = (CHANGES.index(name) for name in ("gained", "lost", "size", "rest"))
@@ -28,7 +34,7 @@ def add_changes(before, after, gained, lost, size):
         size[c] += abs(old)
 
 
-@linked
+@linked_with_arrays
 def sum_plane(before, after, sums):
     """Store what the cells of a plane gained, what they lost, and their sizes before."""
     columns = np.zeros((3, before.shape[1]))
@@ -59,7 +65,7 @@ def scale_row(before, after, cut_gain, cut_loss, columns):
         columns[c] += np.float64(new) - np.float64(old)
 
 
-@linked
+@linked_with_arrays
 def scale_plane(before, after, cut_gain, cut_loss):
     """Scale the changes of a plane, and return the sum of what remains of them."""
     columns = np.zeros(before.shape[1])

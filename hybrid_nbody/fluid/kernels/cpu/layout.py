@@ -29,12 +29,22 @@ compiled = njit(cache=True, error_model="numpy")
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 """Compiles a loop over planes for all threads."""
 
-linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
+linked = njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Compiles a function that only compiled code calls, as a part of what Python calls: entry points
-of its own would take longer than the function."""
+of its own would take longer than the function. It makes no arrays, and counts no references to
+those that it is given, which would be atomic operations in every call."""
+
+linked_with_arrays = njit(
+    error_model="numpy", _nrt=True, no_cpython_wrapper=True, no_cfunc_wrapper=True
+)
+"""Compiles a function like `linked`, but one that makes arrays, whoever calls it."""
 
 inlined = njit(
-    forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True
+    forceinline=True,
+    error_model="numpy",
+    _nrt=False,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
 )
 """Compiles a function like `linked`, but one that disappears in each of its callers."""
 

@@ -17,6 +17,7 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
     first_column,
     inlined,
     linked,
+    linked_with_arrays,
     plane_above,
     plane_below,
     row_after,
@@ -80,7 +81,7 @@ def residual_row(z, y, system, line, result):
     return diagonal
 
 
-@linked
+@linked_with_arrays
 def sweep_plane(z, colour, system):
     """Relax the cells of one colour in a plane."""
     x, _, coefficients, couplings = system
@@ -123,7 +124,7 @@ def add_average(weight, row, along_x, result):
         result[k] += weight * (total + share[2, k] * row[cells[2, k]])
 
 
-@linked
+@linked_with_arrays
 def restrict_plane(z, system, along_x, along_y, rows):
     """Average the residuals of a plane along x and y."""
     x = system[0]
@@ -217,7 +218,7 @@ def residual_of_colour(cell, x, b, rule, grid, scratch):
         residual[c] = (rhs[c] - rule.shift * here[c]) + rule.neighbour * around
 
 
-@linked
+@linked_with_arrays
 def restrict_finest_plane(z, system, along_x, along_y, rows, grid):
     """Average the residuals of a plane of the finest grid along x and y."""
     x, b, rule = system
@@ -261,7 +262,7 @@ def interpolate_row(z, y, coarse, along_y, along_z, line):
         line[k] = below * lower + above * (weights[0] * rows[2][k] + weights[1] * rows[3][k])
 
 
-@linked
+@linked_with_arrays
 def prolong_to_plane(z, coarse, along_x, along_y, along_z, x):
     """Add interpolated coarse values to a plane of a coarse grid."""
     line = np.empty(coarse.shape[2], x.dtype)
@@ -302,7 +303,7 @@ def prolong_to_colour(line, along_x, first, number, tolerance, row):
     return changed
 
 
-@linked
+@linked_with_arrays
 def prolong_to_finest_plane(z, coarse, tables, tolerance, x, grid):
     """Add interpolated coarse values to a plane of the finest grid."""
     along_x, along_y, along_z = tables

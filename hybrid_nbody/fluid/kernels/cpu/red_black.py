@@ -28,6 +28,7 @@ from hybrid_nbody.fluid.kernels.cpu.layout import (
     first_column,
     inlined,
     linked,
+    linked_with_arrays,
 )
 from hybrid_nbody.fluid.kernels.cpu.residual import (
     System,
@@ -166,7 +167,7 @@ def run_pass(x, b, rule, tables, changes, grid):
             restore_subnormals(mode)
 
 
-@linked
+@linked_with_arrays
 def iterations_needed(changes, tolerance):
     """Return the number of iterations up to the first that met the tolerance, or 0."""
     for number in range(changes.shape[1]):

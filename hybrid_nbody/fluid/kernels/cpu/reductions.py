@@ -7,7 +7,7 @@ plane alone.
 import numpy as np
 from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, linked
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, linked, linked_with_arrays
 
 
 @linked
@@ -33,7 +33,7 @@ def add_row_squared(row, columns):
         columns[c] += np.float64(row[c]) * np.float64(row[c])
 
 
-@linked
+@linked_with_arrays
 def columns_of(plane):
     """Return the sums of the columns of a plane."""
     columns = np.zeros(plane.shape[1])
@@ -53,7 +53,7 @@ def total_with_ghosts(plane, walled_x, walled_y):
     return total_of(columns) + ghosts
 
 
-@linked
+@linked_with_arrays
 def total_of_squares(plane):
     """Return the sum of the squares of a plane."""
     columns = np.zeros(plane.shape[1])
