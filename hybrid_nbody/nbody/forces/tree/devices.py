@@ -17,6 +17,7 @@ from hybrid_nbody.nbody.kernels.device_tree import MOST_BOUNDS, DeviceTree
 from hybrid_nbody.nbody.kernels.share import share_of
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
+from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.base import Messages
 
 FIRST_FORCES = 3
@@ -159,7 +160,7 @@ class TreeOnDevices:
         """Begin to send the bodies that other ranks want, and to receive those wanted here."""
         size = self.communicator.size
         wanted = self.tree.wanted(size)
-        self._begin([wanted[self.communicator.rank]] * size, list(wanted)).finish()
+        self.exchange.transport.allgather(wanted, Partition.equal(size, size))
         sent, place, sent_counts, counts = self.tree.messages(wanted)
         return self._begin(pieces(sent, sent_counts.tolist()), pieces(place, counts.tolist()))
 
