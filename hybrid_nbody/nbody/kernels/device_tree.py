@@ -11,9 +11,6 @@ from hybrid_nbody.nbody.kernels.parts import Parts
 from hybrid_nbody.nbody.kernels.share import Share
 from hybrid_nbody.nbody.step_timer import Timer
 
-MOST_BOUNDS = 2048
-"""Bounds between which keys are counted, at most."""
-
 
 class BodyMessages(NamedTuple):
     """Bodies of nearby leaves that ranks send each other.
@@ -69,10 +66,7 @@ class DeviceTree(Protocol):
         """Return the keys of bodies, (n,) of uint64."""
 
     def count_between(self, keys: Array, bounds: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many keys there are from each bound, of which the first is 0, to the next.
-
-        There are `MOST_BOUNDS` bounds at most.
-        """
+        """Return how many keys there are from each bound, of which the first is 0, to the next."""
 
     def split(self, keys: Array, cuts: NDArray[np.uint64]) -> Array:
         """Return the order of keys by the cuts that they lie between, (n,) of int.

@@ -13,7 +13,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.cuts import Cuts
 from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
-from hybrid_nbody.nbody.kernels.device_tree import MOST_BOUNDS, DeviceTree
+from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
 from hybrid_nbody.nbody.kernels.share import share_of
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
@@ -87,8 +87,7 @@ class TreeOnDevices:
                 return travel
         travel = self.travels.sent(bodies, cube)
         capacity = self.travels.capacity
-        cuts = Cuts(travel.cuts, self.tree.levels - 1, cube, capacity)
-        self.cuts = cuts if len(cuts.bounds) <= MOST_BOUNDS else None
+        self.cuts = Cuts(travel.cuts, self.tree.levels - 1, cube, capacity)
         return travel
 
     def _travel_again(self, bodies: Array, cube: Cube, cuts: Cuts) -> Travel | None:

@@ -25,7 +25,7 @@ extern "C" __global__ void find_eighths(int number, const unsigned long long *ke
     }
 }
 
-#define MOST_BOUNDS 2048  // as in device_tree.py
+#define MOST_BOUNDS 2048
 
 // Count the keys from each of some bounds to the next; the first bound is 0.
 extern "C" __global__ void count_between(int number, const unsigned long long *keys, int bounds,
