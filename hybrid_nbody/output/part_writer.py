@@ -185,8 +185,8 @@ class PartWriter:
     def then(self, action: Action, keep: int | None = None) -> None:
         """Let the thread do something once all that was added is on the disk and listed.
 
-        Of the actions with a `keep` that are not begun, only the newest `keep` are left. Raises
-        `FileError` as `add`.
+        Of the actions with a `keep` that are not begun, only the oldest and the newest `keep` are
+        left. Raises `FileError` as `add`.
         """
         with self._changed:
             self._check()
@@ -194,13 +194,18 @@ class PartWriter:
             self._actions += 1
             if keep is not None:
                 self._superseded.append(action)
-                self._drop_oldest(keep)
+                self._drop_superseded(keep)
             self._changed.notify_all()
 
-    def _drop_oldest(self, keep: int) -> None:
-        """Take back the oldest of the actions that newer ones of their kind supersede."""
-        while len(self._superseded) > keep:
-            self._queue.remove(self._superseded.popleft())
+    def _drop_superseded(self, keep: int) -> None:
+        """Take back actions that newer ones of their kind supersede.
+
+        The oldest stays: its turn comes next, while a queue that is never empty would put off one
+        that is always replaced for ever.
+        """
+        while len(self._superseded) > keep + 1:
+            self._queue.remove(self._superseded[1])
+            del self._superseded[1]
             self._actions -= 1
 
     def wait_for_actions(self) -> None:

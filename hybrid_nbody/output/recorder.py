@@ -123,8 +123,7 @@ class Recorder:
 
         It follows all frames and rows before it: a run that is resumed from it writes none of
         these again. The one before it is done first, so that there is never more than one copy; not
-        so of small states, where the run goes on and only the newest of those that wait are
-        written.
+        so of small states, where the run goes on, and of those that wait only some are written.
         """
         if self.checkpoints.is_small(self.model):
             self.trajectory.then(self.checkpoints.copy(self.model), self.checkpoints.keep)
