@@ -205,7 +205,7 @@ class Communicator:
                 own = caught
                 error = told_to_others(caught)
         error = self.broadcast(error)
-        if own is not None and own is not error:
+        if own is not None and not isinstance(own, HybridNBodyError):
             raise own
         if error is not None:
             raise error.on_all_ranks()
