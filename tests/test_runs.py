@@ -298,25 +298,6 @@ sys.exit(main(sys.argv[2:]))
 """
 
 
-EVERY = {"trajectory": 5, "checkpoint": 25}
-
-
-@pytest.mark.parametrize("limit", [20_000, 100_000])
-def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, limit):
-    """A file-size limit stops writing as a full disk does: at the first frame, then later."""
-    options = [f"--set=output.{name}={{every_steps: {n}}}" for name, n in EVERY.items()]
-    result = run_fast(["-c", LIMITED, limit, job, *options])
-    assert result.returncode == 4, result.stderr
-    assert "the file size limit is reached" in result.stderr
-    assert "Traceback" not in result.stderr
-    if limit == 100_000:
-        steps = contents(tmp_path / "out")["step"]
-        assert len(steps) >= 2
-        assert (np.diff(steps) == 5).all()
-        run("resume", tmp_path / "out", *options)
-        assert contents(tmp_path / "out")["step"][-1] == 600
-
-
 FILLED = """\
 import resource, sys
 from hybrid_nbody.parallel.communicator import start_mpi
@@ -332,6 +313,33 @@ os.posix_fallocate = reserve_and_fill
 from hybrid_nbody.cli.main import main
 sys.exit(main(sys.argv[2:]))
 """
+
+
+EVERY = {"trajectory": 5, "checkpoint": 25}
+
+
+@pytest.mark.parametrize(
+    ("script", "number", "frames"),
+    [
+        pytest.param(LIMITED, 4_000, 0, id="at the first frame"),
+        pytest.param(FILLED, 15, 2, id="later"),
+    ],
+)
+def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(
+    job, tmp_path, script, number, frames
+):
+    """A file-size limit stops writing as a full disk does."""
+    options = [f"--set=output.{name}={{every_steps: {n}}}" for name, n in EVERY.items()]
+    result = run_fast(["-c", script, number, job, *options])
+    assert result.returncode == 4, result.stderr
+    assert "the file size limit is reached" in result.stderr
+    assert "Traceback" not in result.stderr
+    if frames:
+        steps = contents(tmp_path / "out")["step"]
+        assert len(steps) >= frames
+        assert (np.diff(steps) == 5).all()
+        run("resume", tmp_path / "out", *options)
+        assert contents(tmp_path / "out")["step"][-1] == 600
 
 
 @pytest.mark.parametrize(

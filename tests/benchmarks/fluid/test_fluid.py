@@ -74,7 +74,7 @@ def test_every_part_and_rung_has_a_row(finished):
     assert list(dict.fromkeys(row["part"] for row in rows)) == list(experiment.PARTS)
     without = [row for row in rows if row["device"] == "gpu"]
     assert {row["note"] for row in without} == {"needs a GPU"}
-    assert len(without) == 1 + 5 + 5 + len(layouts.BLOCKS) + 1 + 3
+    assert len(without) == 1 + 5 + 5 + len(layouts.BLOCKS) + 1 + 5
     assert "red-black, GPU (needs a GPU)" in text
 
 
