@@ -60,8 +60,9 @@ def _grid(data: dict[Any, Any]) -> str:
 def _is_plain(data: dict[Any, Any]) -> bool:
     """Return whether a configuration has neither obstacles nor outlets."""
     boundary = _value(data, "fluid", "boundary")
-    faces = boundary.values() if isinstance(boundary, dict) else ()
-    return not data.get("obstacles") and "outflow" not in faces
+    faces = list(boundary.values()) if isinstance(boundary, dict) else boundary
+    words = faces if isinstance(faces, list) else [faces]
+    return not data.get("obstacles") and "outflow" not in words
 
 
 def _value(data: dict[Any, Any], section: str, key: str) -> Any:

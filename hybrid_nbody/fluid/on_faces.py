@@ -54,7 +54,7 @@ WINDOWS = 5
 
 HALO_PLANES = 2
 COMPILE_CELLS = (8, 8, 8)
-FEW_ITERATIONS = Accuracy(tolerance=0.0, iterations=2)
+FEW_ITERATIONS = Accuracy(tolerance=1e-30, iterations=2)
 """Of a rehearsal: enough that all is called."""
 
 CALIBRATION_CELLS = (64, 64, 16)
@@ -110,7 +110,8 @@ class Staggered:
     def _of_solids(self) -> int:
         if not self.config.obstacles:
             return 0
-        return OF_OBSTACLES + (OF_MOTION if any(o.moves for o in self.obstacles()) else 0)
+        moves = any(obstacle.moves for obstacle in self.obstacles())
+        return OF_OBSTACLES + (OF_MOTION if moves else 0)
 
     @property
     def saved_arrays(self) -> int:

@@ -77,6 +77,8 @@ FLUID = "fluid: {projection: course}\n"
         ("sources: {carry_over: true}", {"method": "multigrid", "criterion": "residual"}, False),
         ("solver: {method: sor}", {"max_iterations": 20, "criterion": "residual"}, True),
         ("", {"method": "multigrid", "max_iterations": 100}, True),
+        ("fluid: {boundary: outflow}", CONJUGATE, True),
+        ("fluid: {boundary: [outflow, periodic, no-slip]}", CONJUGATE, True),
         ("obstacles: [{sphere: {centre: [0.5, 0.5, 0.5], radius: 0.2}}]", CONJUGATE, True),
         ("fluid: {boundary: {x-: {inflow: [1, 0, 0]}, x+: outflow}}", CONJUGATE, True),
     ],

@@ -27,7 +27,7 @@ QUANTITIES = {
         advice="the pressure is not solved; take more solver.max_iterations",
     ),
     "iterations_per_solve": Quantity(
-        "1", "iterations of conjugate gradients of a projection, mean since the last row"
+        "1", "iterations of a solve of the pressure, mean since the last row"
     ),
 }
 

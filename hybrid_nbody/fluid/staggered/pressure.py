@@ -85,7 +85,8 @@ class Projection:
         limit = self._limit(velocity)
         left = self.accuracy.iterations
         for _ in range(CORRECTIONS):
-            if not left or (limit and self.divergence(velocity) <= limit):
+            enough = self.accuracy.tolerance and self.divergence(velocity) <= limit
+            if not left or enough:
                 break
             done = self.solver.solve(velocity, 0.5 * limit, left)
             left -= done

@@ -57,6 +57,16 @@ def test_no_divergence_is_left_in_single_precision(backend, communicator, method
     assert stepper.projection.divergence(stepper.state.velocity) <= TOLERANCE["f4"] * speed
 
 
+@pytest.mark.parametrize("method", list(ITERATIONS))
+def test_nothing_is_solved_at_rest(backend, communicator, method):
+    accuracy = Accuracy(TOLERANCE["f8"], ITERATIONS[method], method)
+    given = (backend, communicator, CELLS, WALLS, still(VISCOSITY, False), "f8")
+    stepper = make_stepper(*given, accuracy=accuracy)
+    put(stepper, lambda axis, x, y, z: 0.0 * x * y * z)
+    advance(stepper, 0.0, 0.02)
+    assert stepper.projection.iterations == 0
+
+
 def test_cycles_end_where_rounding_holds_the_residual(backend, alone):
     stepper = stepper_of(backend, alone, WALLS, "multigrid", dtype="f4")
     solver = stepper.projection.solver
