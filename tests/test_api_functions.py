@@ -63,6 +63,9 @@ def test_numbers_around_a_function_go_with_it(alone):
     simulation = falling(alone, shaken, parameters=[0.1], conserves_energy=False)
     assert simulation.config.gravity.external[0].source == text
     assert "strength = 3" in source_of(spring(3))
+    assert "strength = 3.5\n" in source_of(spring(np.float64(3.5)))
+    assert "strength = 4\n" in source_of(spring(np.int32(4)))
+    assert "strength = float('inf')" in source_of(spring(math.inf))
 
 
 def unknown(position, velocity, mass, time, parameters):

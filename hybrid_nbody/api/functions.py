@@ -1,9 +1,12 @@
 """Functions of a script or a notebook, written into its configuration as their source."""
 
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any
+
+import numpy as np
 
 from hybrid_nbody.errors import InputError
 
@@ -37,9 +40,16 @@ def source_of(function: Callable[..., Any]) -> str:
     if not text.startswith("def "):
         raise InputError(f"function: {function!r} must be made by def, without decorators")
     used = {**around.globals, **around.nonlocals}
-    numbers = [f"{name} = {value!r}" for name, value in used.items() if _is_number(value)]
+    numbers = [f"{name} = {_text_of(value)}" for name, value in used.items() if _is_number(value)]
     return "\n".join(["import math", *numbers, "", text])
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    numbers = int | float | np.integer | np.floating
+    return isinstance(value, numbers) and not isinstance(value, bool)
+
+
+def _text_of(value: Any) -> str:
+    """Return a number as Python writes it, whatever its type."""
+    number = value.item() if isinstance(value, np.generic) else value
+    return repr(number) if math.isfinite(number) else f"float('{number}')"

@@ -109,8 +109,8 @@ class State:
     def masses(self, values: ArrayLike) -> None:
         self._together("masses")
         masses = np.asarray(values, float)
-        if masses.shape != self.masses.shape:
-            raise InputError(f"the bodies of this rank need an array of shape {self.masses.shape}")
+        wanted = self.masses.shape
+        self._check_on_all(masses.shape == wanted, f"an array of shape {wanted}")
         bodies = self._all_bodies()
         mass = self._whole("bodies/mass", masses)
         self._replace(checked_bodies(bodies.position, bodies.velocity, mass, bodies.id))
@@ -188,12 +188,21 @@ class State:
         """
         self._together("begin")
         wanted = self.positions.shape
-        if positions.shape != wanted or velocities.shape != wanted:
-            raise InputError(f"the bodies of this rank need arrays of shape {wanted}")
+        fits = positions.shape == wanted and velocities.shape == wanted
+        self._check_on_all(fits, f"arrays of shape {wanted}")
         model: Any = self.model
         model.begin(Bodies(positions, velocities, self.masses, self.ids))
         model.initial_energy = None
         self._guard.check_numbers()
+
+    def _check_on_all(self, fits: bool, wanted: str) -> None:
+        """Raise an error on every rank if what one of them was given does not fit its bodies."""
+
+        def check() -> None:
+            if not fits:
+                raise InputError(f"the bodies of this rank need {wanted}")
+
+        self.communicator.together(check)
 
     # ---- Other bodies ----------------------------------------------------------------------------
 

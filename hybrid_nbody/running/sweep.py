@@ -91,6 +91,9 @@ class Worker:
             mark_as_ended(member, "failed")
             self.tell(f"{pace.count()} {member.name}: failed: {error}")
             return True
+        except KeyboardInterrupt:  # while it was set up: nothing of it is written yet
+            self.tell(f"  {member.name}: interrupted before its first step")
+            return False
         if code == STOPPED_EARLY:
             return self._stopped_early(member, log)
         mark_as_ended(member, log.last.partition("; ")[0])
