@@ -47,8 +47,8 @@ class Solver(Section):
         "chessboard, then the others; sor: the same with over-relaxation; lexicographic: "
         "Gauss-Seidel cell after cell, always max_iterations, for comparison on one CPU thread; "
         "conjugate-gradients: preconditioned by a V-cycle, for the staggered grid, which knows "
-        "multigrid and red-black too. Default red-black with fluid.projection course, "
-        "conjugate-gradients with obstacles or outlets.",
+        "multigrid too, and red-black with fluid.grid: staggered. Default red-black with "
+        "fluid.projection course, conjugate-gradients with obstacles or outlets.",
     )
     max_iterations: Annotated[AtLeastOne, Le(MOST_ITERATIONS)] = Field(
         10,

@@ -232,7 +232,8 @@ class Trajectory:
         """Let `write`, of which every rank has its own, follow what was added so far.
 
         The root calls it once all of that is on the disk and listed. With `keep`, it does so for
-        the newest `keep` of those that are not begun; other ranks call all of theirs.
+        the oldest and the newest `keep` of those that are not begun; other ranks call all of
+        theirs.
 
         Raises
         ------

@@ -307,10 +307,10 @@ def _name(row: Row) -> str:
 
 def _draw_forecast(axes: Axes, forecast: Forecast, colour: str) -> None:
     points = [forecast.row(ranks) for ranks in measure.doubling(RANKS[-1])]
-    style = ":" if "p - 1" in forecast.scheme.name else "--"
+    dashes = ":" if "p - 1" in forecast.scheme.name else "--"
     look = {"color": colour, "linewidth": 1.1, "label": f"predicted: {forecast.scheme.name}"}
     possible = pictures.having(points, "efficiency")
-    pictures.draw_line(axes, possible, "ranks", "efficiency", style, **look)
+    pictures.draw_line(axes, possible, "ranks", "efficiency", dashes, **look)
 
 
 def _style(axes: Axes, rows: Sequence[Row], counts: set[int]) -> None:

@@ -58,11 +58,6 @@ class Share:
         """Return the number of bodies of all ranks."""
         return int(self.starts[-1])
 
-    @property
-    def alone(self) -> bool:
-        """Return whether there is no other rank."""
-        return len(self.shared) == 1
-
 
 def whole_share(number: int, levels: int) -> Share:
     """Return the share of a rank that has all bodies.
