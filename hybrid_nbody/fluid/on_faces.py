@@ -32,9 +32,9 @@ from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 
-ARRAYS = 9
+ARRAYS = 12
 """Arrays of the grid that a rank holds in any case: the velocity, the next one, the pressure, the
-potential of a projection, memory of advection; besides scalars."""
+potential of a projection, memory of advection and of solvers; besides scalars."""
 
 OF_COLOURS = 2
 """Of solvers in a box without obstacles and outlets."""
@@ -42,8 +42,8 @@ OF_COLOURS = 2
 OF_OPEN_FACES = 4
 """Of other solvers: coefficients, and coarse grids."""
 
-OF_SECOND_ORDER = 6
-"""The velocity a step ago, and memory of solvers, which is that of the next velocity otherwise."""
+OF_SECOND_ORDER = 3
+"""The velocity a step ago."""
 
 OF_OBSTACLES = 9
 OF_MOTION = 3
@@ -102,9 +102,8 @@ class Staggered:
     @property
     def _of_scheme(self) -> int:
         second_order = self.config.fluid.advection == "maccormack"
-        confined = 3 if self.config.fluid.vorticity_confinement else 0
         windows = WINDOWS if self.periodic else 0
-        return (OF_SECOND_ORDER if second_order else confined) + windows
+        return (OF_SECOND_ORDER if second_order else 0) + windows
 
     @property
     def _of_solids(self) -> int:

@@ -24,8 +24,6 @@ from hybrid_nbody.fluid.solvers.relaxation import RedBlack
 from hybrid_nbody.fluid.staggered.ghosts import Kind
 from hybrid_nbody.fluid.staggered.grid import AXES, Grid
 from hybrid_nbody.fluid.stencil import Stencil
-from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
-from hybrid_nbody.parallel.partition import Partition
 
 AT_ONCE = 10
 """Red-black iterations between two looks at the residual."""
@@ -82,20 +80,18 @@ class Box:
         return x, y, z
 
     @property
-    def shared_out(self) -> bool:
-        """Return whether every rank has elements."""
-        return min(self.cells) > 0 and min(self.halo.partition.counts) > 0
+    def is_solvable(self) -> bool:
+        """Return whether every rank has elements, however the planes are shared out.
 
-    @cached_property
+        A rank with the lowest plane alone has no face across z between walls. What solves an
+        equation must not depend on the ranks, so that such faces are never solved for here.
+        """
+        return min(self.cells) > 0 and not (self.walled and self.axis == 2)
+
+    @property
     def halo(self) -> Halo:
         """Return how ranks see each other's elements."""
-        halo = self.grid.halo
-        if not self.walled or self.axis != 2:
-            return halo
-        if not isinstance(halo, HaloExchange):
-            return FullGrid(max(self.cells[2], 1), False)
-        offsets = tuple(max(offset - 1, 0) for offset in halo.partition.offsets)
-        return HaloExchange(halo.transport, Partition(offsets), halo.communicator, False)
+        return self.grid.halo
 
     @cached_property
     def kernels(self) -> Kernels:

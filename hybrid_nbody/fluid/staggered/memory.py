@@ -13,8 +13,6 @@ class Memory:
     Parameters
     ----------
     grid : Grid
-    borrows : bool
-        Whether solvers work in the memory of the next velocity, where nothing else needs it then.
 
     Attributes
     ----------
@@ -27,9 +25,8 @@ class Memory:
     colours : Colours
     """
 
-    def __init__(self, grid: Grid, borrows: bool) -> None:
+    def __init__(self, grid: Grid) -> None:
         self.grid = grid
-        self.borrows = borrows
         self.next: Vector = grid.vector()
         self.spare = grid.zeros()
         self.potential = grid.zeros()
@@ -42,7 +39,7 @@ class Memory:
 
     def work(self) -> Vector:
         """Return three arrays that a solver may use."""
-        return self.next if self.borrows else self.own
+        return self.own
 
     def lent(self) -> Array:
         """Return an array that a solver may use."""

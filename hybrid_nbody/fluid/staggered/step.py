@@ -107,8 +107,7 @@ class Stepper:
         before = grid.vector() if physics.second_order else ()
         scalars = {name: grid.zeros() for name in names}
         self.state = State(grid.vector(), before, grid.zeros(), scalars)
-        borrows = not (physics.second_order or physics.confinement)
-        self.memory = Memory(grid, borrows)
+        self.memory = Memory(grid)
         self.spare = self.memory.spare
         self.projection = Projection(grid, self.ghosts, solids, accuracy, self.memory)
         self.diffusion = Diffusion(grid, self.ghosts, solids, accuracy, self.memory)
