@@ -8,19 +8,19 @@ import numpy as np
 
 from hybrid_nbody.simulation.model import Quantity
 
+ADVECTION_ERROR = Quantity(
+    "1",
+    "density that diffusion and advection have made (lost: less than 0) since the start of the "
+    "run, relative to that of each step; NaN where it is not summed",
+    limit=0.01,
+)
+
 QUANTITIES = {
     "total_density": Quantity("density", "sum of the density over all cells"),
     "total_density_with_ghosts": Quantity(
         "density", "sum of the density over all cells and the ghosts behind walls"
     ),
-    "advection_error": Quantity(
-        "1",
-        "density that diffusion and advection have made (lost: less than 0) since the start of the "
-        "run, relative to that of each step; NaN where it is not summed",
-        limit=0.01,
-        advice="diffusion and advection made or lost this part of the density; fluid.conserve "
-        "takes it back; more cells or a smaller time.dt reduce it",
-    ),
+    "advection_error": ADVECTION_ERROR,
     "kinetic_energy": Quantity(
         "length^5 / time^2", "sum of |u|^2 / 2 times the volume of a cell, for a fluid of unit mass"
     ),
@@ -59,9 +59,19 @@ def quantities_of(projection: str, conserve: bool) -> dict[str, Quantity]:
     found = dict(QUANTITIES)
     if projection == "course":
         found["poisson_residual"] = replace(found["poisson_residual"], limit=math.inf)
-    if conserve:
-        found["advection_error"] = replace(found["advection_error"], limit=math.inf)
+    advice = advice_on_advection("density", conserve)
+    found["advection_error"] = replace(ADVECTION_ERROR, advice=advice)
     return found
+
+
+def advice_on_advection(name: str, conserves: bool) -> str:
+    """Return what a large error of advection means for a scalar, and what reduces it."""
+    made = f"diffusion and advection made or lost this part of the {name}"
+    remedy = "more cells or a smaller time.dt reduce it"
+    if conserves:
+        made += ", which fluid.conserve took back: the total is right, details may not be"
+        return f"{made}; {remedy}"
+    return f"{made}; fluid.conserve takes it back; {remedy}"
 
 
 class Ranks(Protocol):

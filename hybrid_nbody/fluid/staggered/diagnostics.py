@@ -1,7 +1,7 @@
 """Totals and norms of the staggered fluid, the same bits on any number of ranks."""
 
-import math
 
+from hybrid_nbody.fluid import diagnostics as collocated
 from hybrid_nbody.fluid.obstacles.base import name_in_tables
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
 from hybrid_nbody.fluid.staggered.loads import loads
@@ -38,7 +38,7 @@ FLOWS = {
 """Of boxes into which fluid flows, and out of which."""
 
 LARGEST_ADVECTION_ERROR = 0.01
-"""Of what steps have made of a scalar, where it is not taken back."""
+"""Of what steps have made of a scalar, taken back or not."""
 
 
 def total_of(name: str) -> str:
@@ -52,14 +52,13 @@ def error_of(name: str) -> str:
 
 
 def advection_error(name: str, conserves: bool) -> Quantity:
-    """Return what steps have made of a scalar; where it is taken back, there is no limit."""
+    """Return what steps have made of a scalar, and what that means if it is much."""
     return Quantity(
         "1",
         f"{name} that diffusion and advection have made (lost: less than 0) since the start of the "
         "run, before any correction, relative to its magnitude at each step",
-        limit=math.inf if conserves else LARGEST_ADVECTION_ERROR,
-        advice=f"diffusion and advection made or lost this part of the {name}; fluid.conserve "
-        "takes it back; more cells or a smaller time.dt reduce it",
+        limit=LARGEST_ADVECTION_ERROR,
+        advice=collocated.advice_on_advection(name, conserves),
     )
 
 
