@@ -16,7 +16,6 @@ from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.config_boundary import faces_of
 from hybrid_nbody.fluid.config_obstacles import obstacles_of
 from hybrid_nbody.fluid.kernels.cells import LOOPS, MODULES
-from hybrid_nbody.fluid.kernels.cells.compiling import compile_functions
 from hybrid_nbody.fluid.obstacles import Obstacle, Sphere
 from hybrid_nbody.fluid.parts import Limits
 from hybrid_nbody.fluid.scheme import DTYPES, frames_of
@@ -56,6 +55,9 @@ HALO_PLANES = 2
 COMPILE_CELLS = (8, 8, 8)
 FEW_ITERATIONS = Accuracy(tolerance=1e-30, iterations=2)
 """Of a rehearsal: enough that all is called."""
+
+NO_ITERATIONS = Accuracy(tolerance=1e-30, iterations=0)
+"""Of a rehearsal of all but solvers."""
 
 CALIBRATION_CELLS = (64, 64, 16)
 CALIBRATION_STEP = 0.01
@@ -144,23 +146,31 @@ class Staggered:
         return int(arrays * numbers * np.dtype(self.dtype).itemsize)
 
     def compile(self, device: Backend, mixed: bool) -> None:
-        """See `Scheme`: compiles what a rehearsal calls, from both ends where a helper can."""
-        program = self.program(device)
-        names = self._rehearsed(device, mixed)
-        width = self.config.grid.cells[0]
+        """See `Scheme`: a helper begins with what solvers call, and with the last functions."""
         if can_help(device):
-            backwards = partial(compile_functions, names=names[::-1], width=width, dtype=self.dtype)
-            with helped(backwards):
-                program.compile(names, width)
-        program.compile(names, width)
+            with helped(partial(self.compile_backwards, mixed=mixed)):
+                self._compile(device, self._rehearsed(device, mixed, NO_ITERATIONS))
+                self._compile(device, self._rehearsed(device, mixed, FEW_ITERATIONS))
+        self._compile(device, self._rehearsed(device, mixed, FEW_ITERATIONS))
 
-    def _rehearsed(self, device: Backend, mixed: bool) -> list[str]:
-        """Return the functions of cells that a run calls, found on a small grid."""
+    def compile_backwards(self, device: Backend, mixed: bool) -> None:
+        """Compile the same beginning at the other end: kernels of boxes are called first."""
+        self._compile(device, self._rehearsed(device, mixed, FEW_ITERATIONS)[::-1])
+
+    def _compile(self, device: Backend, names: list[str]) -> None:
+        """Compile functions of cells in this order; what is in the cache is loaded."""
+        self.program(device).compile(names, self.config.grid.cells[0])
+
+    def _rehearsed(self, device: Backend, mixed: bool, iterations: Accuracy) -> list[str]:
+        """Return the functions of cells that a run calls, found on a small grid.
+
+        Kernels of boxes without obstacles are not rehearsed but called.
+        """
         rehearsal = Rehearsal(self.program(device).functions)
         halo = FullGrid(COMPILE_CELLS[2], self.periodic)
         grid = self._grid(rehearsal, device, halo, COMPILE_CELLS, mixed)
         solids = Solids(grid, _stand_ins(self.obstacles()))
-        few = replace(FEW_ITERATIONS, method=self.config.solver.method)
+        few = replace(iterations, method=self.config.solver.method)
         stepper = Stepper(grid, solids, physics_of(self.config), few)
         model = self._model(stepper, [])
         for event in self.config.sources.events:

@@ -67,22 +67,25 @@ class Program:
         number = typeof(self.number(0))
         array = typeof(np.empty(0, self.number))
         kinds = {"Real": number, "Int": int64, "Cells": array, "Table": array}
-        given = list(self.functions[name].parameters.values())[INDICES:]
-        return (*[int64] * WHOLE_NUMBERS, *(kinds[kind] for kind in given))
+        function = self.functions[name]
+        given = list(function.parameters.values())[INDICES:]
+        found = [typeof(np.empty(0))] if function.role in python_text.WITH_RESULTS else []
+        return (*[int64] * WHOLE_NUMBERS, *found, *(kinds[kind] for kind in given))
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """See `Program`."""
-        self._call(name, region, parity, arguments)
+        function = self.functions[name]
+        given = [*sizes(function, arguments), *self._converted(function, arguments)]
+        self._loop(name, region[5] - region[4])(*region, parity, *given)
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
         """See `Program`."""
-        found: np.ndarray = self._call(name, region, 0, arguments)
-        return found
-
-    def _call(self, name: str, region: Region, parity: int, arguments: tuple[Any, ...]) -> Any:
         function = self.functions[name]
-        given = [*sizes(function, arguments), *self._converted(function, arguments)]
-        return self._loop(name, region[5] - region[4])(*region, parity, *given)
+        first, end = region[:2]
+        found = np.zeros(max(first, end))
+        given = [*sizes(function, arguments), found, *self._converted(function, arguments)]
+        self._loop(name, region[5] - region[4])(*region, 0, *given)
+        return found[first:]
 
     def _loop(self, name: str, width: int) -> Any:
         """Return the loop of a function over rows of some cells."""

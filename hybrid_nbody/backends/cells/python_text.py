@@ -8,14 +8,16 @@ HEADER = '''"""Generated: loops over cells."""
 
 from math import exp, fabs, floor, sqrt
 
-from numba import njit, prange
-from numpy import {dtype} as real, uint64 as at, zeros
+from numba import njit
+from numpy import {dtype} as real, uint64 as at
 
-called = njit(
-    forceinline=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True,
-    _nrt=False,  # no references to arrays are counted
-)
-loop = njit(cache=True, error_model="numpy", parallel=True)
+from hybrid_nbody.backends.threads import on_threads
+
+# no references to arrays are counted
+inner = dict(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True, _nrt=False)
+called = njit(forceinline=True, **inner)
+planes = njit(**inner)
+loop = njit(cache=True, error_model="numpy", nogil=True, _nrt=False)
 '''
 
 FUNCTION = """
@@ -24,49 +26,50 @@ def {name}({arguments}):
 {body}
 """
 
-LOOPS = {
-    "over_cells": """
+LOOP = """
+@planes
+def planes_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
+    {body}
+
 @loop
 def run_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
-    for k in prange(k0, k1):
+    on_threads(planes_{name}, k0, k1, (j0, j1, i0, i1, parity, {arguments}))
+"""
+
+BODIES = {
+    "over_cells": """
+    for k in range(k0, k1):
         for j in range(j0, j1):
             for i in range(i0, i1):
                 {name}({call})
 """,
     "of_colour": """
-@loop
-def run_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
-    for k in prange(k0, k1):
+    for k in range(k0, k1):
         for j in range(j0, j1):
             for i in range(i0 + ((k + j + i0 + parity) & 1), i1, 2):
                 {name}({call})
 """,
     "plane_sum": """
-@loop
-def run_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
-    found = zeros(k1 - k0)
-    for k in prange(k0, k1):
+    for k in range(k0, k1):
         sum_ = 0.0
         for j in range(j0, j1):
             for i in range(i0, i1):
                 sum_ += {name}({call})
-        found[k - k0] = sum_
-    return found
+        found[k] = sum_
 """,
     "plane_largest": """
-@loop
-def run_{name}(k0, k1, j0, j1, i0, i1, parity, {arguments}):
-    found = zeros(k1 - k0)
-    for k in prange(k0, k1):
+    for k in range(k0, k1):
         largest_ = real(0.0)
         for j in range(j0, j1):
             for i in range(i0, i1):
                 value = {name}({call})
                 largest_ = value if not value <= largest_ else largest_
-        found[k - k0] = largest_
-    return found
+        found[k] = largest_
 """,
 }
+
+WITH_RESULTS = ("plane_sum", "plane_largest")
+"""Roles whose loops fill an array, an element for each plane."""
 
 
 def python_source(functions: dict[str, CellFunction], dtype: str) -> str:
@@ -93,6 +96,10 @@ def _indented(text: str) -> str:
 
 def _loop(function: CellFunction) -> str:
     given = list(function.parameters)[3:]
-    arguments = ", ".join((*DIMENSIONS, *given))
     call = ", ".join((*DIMENSIONS, "k", "j", "i", *given))
-    return LOOPS[function.role].format(name=function.name, arguments=arguments, call=call)
+    found = ["found"] if function.role in WITH_RESULTS else []
+    return LOOP.format(
+        name=function.name,
+        arguments=", ".join((*DIMENSIONS, *found, *given)),
+        body=BODIES[function.role].strip().format(name=function.name, call=call),
+    )
