@@ -16,7 +16,8 @@ from numpy.typing import DTypeLike
 
 from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
 from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
-from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, Macros, compile_options
+from hybrid_nbody.backends.finite import FiniteLook
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import InputError
@@ -28,10 +29,6 @@ REMEDY = (
 
 COMPILERS = 8
 """Sources that are compiled at the same time at most."""
-
-FINITE_BLOCK = 256
-FINITE_THREADS = 1 << 18
-"""Threads that look for numbers that are not finite: of a block, and at most."""
 
 MESSAGE_PRIORITY = -5
 """Priority of the stream of messages, the highest that GPUs know: beside long kernels, its kernels
@@ -150,25 +147,15 @@ class GpuBackend(Backend):
 
     def all_finite(self, *arrays: Array) -> bool:
         """See `Backend`; arrays on the GPU are looked at there, with a single answer for all."""
-        on_gpu = [array for array in arrays if isinstance(array, self.cupy.ndarray)]
+        on_gpu = [array for array in arrays if isinstance(array, self.cupy.ndarray) and array.size]
         on_host = [array for array in arrays if not isinstance(array, self.cupy.ndarray)]
-        bad = self.zeros(1, "i4") if on_gpu else np.zeros(1, "i4")
-        for array in on_gpu:
-            self._find_bad(self.cupy.ascontiguousarray(array), bad)
+        look = self._finite.begin([self.cupy.ascontiguousarray(array) for array in on_gpu])
         finite_here = all(np.isfinite(array).all() for array in on_host)  # while the GPU looks
-        return finite_here and not self.download(bad)[0]
-
-    def _find_bad(self, array: Array, bad: Array) -> None:
-        """Queue a look at an array: `bad` becomes 1 if a number of it is not finite."""
-        threads = min(array.size, FINITE_THREADS)
-        size = np.int64(array.size)
-        if threads:
-            self._finite.launch("find_bad", threads, FINITE_BLOCK, size, array, bad)
+        return look() and finite_here
 
     @cached_property
-    def _finite(self) -> CudaModule:
-        """Return the kernel of `all_finite`; a reduction of CuPy would use a single block."""
-        return CudaModule(self, Path(__file__).with_name("finite.cu"), {})
+    def _finite(self) -> FiniteLook:
+        return FiniteLook(self)
 
     @contextmanager
     def on_host(self, array: Array, own: slice) -> Iterator[Array]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -135,17 +136,27 @@ class NBodyModel:
 
     def fields(self) -> dict[str, Field]:
         """See `Model.fields`."""
+        extra = [
+            *self.force.fields(),
+            *(
+                self._vector(name, "", array, Role.INTERNAL)
+                for name, array in self.integrator.arrays().items()
+            ),
+        ]
+        return self._own_fields | {field.name: field for field in extra}
+
+    @cached_property
+    def _own_fields(self) -> dict[str, Field]:
+        """Return the fields of the bodies, whose arrays stay the same, and what is shown of them.
+
+        They are made once: a run with many frames asks for them at each.
+        """
         fields = (
             self._vector("position", "length", self.bodies.position, Role.FRAME),
             self._vector("velocity", "length / time", self.bodies.velocity, Role.FRAME),
             self._constant("mass", "mass of each body", "mass", self.own_mass),
             self._constant("id", "identity of each body", "1", self.ids),
             self._vector("acceleration", "", self.bodies.acceleration, Role.WATCHED),
-            *self.force.fields(),
-            *(
-                self._vector(name, "", array, Role.INTERNAL)
-                for name, array in self.integrator.arrays().items()
-            ),
             *(shown.field() for shown in self.shown.maps),
         )
         return self._with_frames({field.name: field for field in fields})

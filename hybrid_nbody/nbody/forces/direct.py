@@ -201,6 +201,10 @@ class DirectForce(JerkForce):
 
     def fields(self) -> list[Field]:
         """Return the order of the sources and the chunks that they are cut into."""
+        return self._fields
+
+    @cached_property
+    def _fields(self) -> list[Field]:
         chunk_head = "whether a chunk of sources starts here"
         return [
             self._field("gravity/order", "i4", "bodies in summing order", self.order_rows),
