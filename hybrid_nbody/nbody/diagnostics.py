@@ -1,5 +1,6 @@
 """Energies, momenta and the shape of the system, with the same bits on any number of ranks."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.few_bodies import MOST_FEW, half_mass_radius_of_few, sums_of_few
 from hybrid_nbody.nbody.kernels.fields.field import Rotation
 from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
@@ -136,28 +138,31 @@ def measure(
     communicator : Communicator
         Every rank calls together.
     """
-    position = own.position
-    mass = own.mass
-    sums = reproducible_sum(_terms(own, potential), number, communicator)
-    total, kinetic, potential_energy = sums[:3].tolist()
-    center = sums[3:6] / total if total > 0 else sums[3:6]
-    half_mass_radius = np.nan
-    if total > 0:
-        radius = np.sqrt(_squares(position - center))
-        half_mass_radius = reproducible_median(radius, mass, number, communicator)
+    few = len(own) == number <= MOST_FEW
+    sums = sums_of_few(own, potential) if few else None
+    if sums is None:
+        sums = reproducible_sum(terms_of(own, potential), number, communicator).tolist()
+    total, kinetic, potential_energy = sums[:3]
+    center = [value / total for value in sums[3:6]] if total > 0 else sums[3:6]
+    half_mass_radius = math.nan
+    if total > 0 and few:
+        half_mass_radius = half_mass_radius_of_few(own, center)
+    elif total > 0:
+        radius = np.sqrt(_squares(own.position - center))
+        half_mass_radius = reproducible_median(radius, own.mass, number, communicator)
     return {
         "kinetic_energy": kinetic,
         "potential_energy": potential_energy,
         "total_energy": kinetic + potential_energy,
-        "momentum": tuple(sums[6:9].tolist()),
-        "angular_momentum": tuple(sums[9:12].tolist()),
-        "center_of_mass": tuple(center.tolist()),
-        "virial_ratio": 2 * kinetic / abs(potential_energy) if potential_energy else np.nan,
+        "momentum": tuple(sums[6:9]),
+        "angular_momentum": tuple(sums[9:12]),
+        "center_of_mass": tuple(center),
+        "virial_ratio": 2 * kinetic / abs(potential_energy) if potential_energy else math.nan,
         "half_mass_radius": half_mass_radius,
     }
 
 
-def _terms(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]:
+def terms_of(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return what each body adds to the sums, an (n, 12) array.
 
     Few calls of NumPy: with few bodies they take longer than the numbers.

@@ -6,6 +6,7 @@ stages on the host; compiled code interprets their encoded form.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -100,6 +101,10 @@ class StepPlan:
 
     def encoded(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return the stages for compiled code: indices into `ACTIONS`, and lengths in time."""
+        return self._encoded
+
+    @cached_property
+    def _encoded(self) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         actions = np.array([ACTIONS.index(stage.action) for stage in self.stages], np.int32)
         return actions, np.array([stage.fraction * self.dt for stage in self.stages])
 

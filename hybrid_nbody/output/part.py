@@ -74,10 +74,10 @@ def only_rows(rows: Table, variables: Variables) -> Contents:
 
 
 def _table(found: Sequence[Values], columns: Mapping[str, Any]) -> Table:
-    """Return values as columns."""
+    """Return values as columns, NaN where one is not known."""
     return {
         name: np.array(
-            [values.get(name, np.full(shape, np.nan)) for values in found], dtype
+            [values[name] if name in values else np.full(shape, np.nan) for values in found], dtype
         ).reshape(len(found), *shape)
         for name, (shape, dtype) in columns.items()
     }

@@ -47,7 +47,7 @@ def reproducible_sum(terms: Floats, number: int, communicator: Communicator) -> 
         * 2**-124`` of the largest term, if that is above 1e-280.
     """
     terms = np.asarray(terms, dtype=np.float64)
-    bits = _bits(number)
+    bits = bits_of(number)
     largest = communicator.maximum(np.abs(terms).max(axis=0, initial=0.0))
     if not np.isfinite(largest).all():
         return np.full(largest.shape, np.nan)
@@ -68,7 +68,7 @@ def _integer_parts(terms: Floats, exponent: NDArray[Any], bits: int) -> Integers
     return np.array([np.add.reduce(part.astype(np.int64)) for part in (high, low)])
 
 
-def _bits(number: int) -> int:
+def bits_of(number: int) -> int:
     """Return how many bits a term may have so that `number` of them cannot overflow."""
     return TERM_BITS - max(number, 1).bit_length()
 
@@ -99,7 +99,8 @@ def reproducible_median(
     largest, heaviest = communicator.maximum(np.array(most))
     order = np.argsort(values)
     patterns = np.abs(values[order]).view(np.int64)
-    grid = np.rint(np.ldexp(weights[order], _bits(number) - np.frexp(heaviest)[1])).astype(np.int64)
+    exponent = bits_of(number) - np.frexp(heaviest)[1]
+    grid = np.rint(np.ldexp(weights[order], exponent)).astype(np.int64)
     sums = grid.cumsum()
     if communicator.size == 1 and np.isfinite(largest):
         return _median_of_one_rank(values[order], sums)

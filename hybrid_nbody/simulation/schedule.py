@@ -8,14 +8,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 NEVER = 1 << 62
 """Steps ahead of an event that no step brings about."""
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(NamedTuple):
     """The state of the loop that a schedule can see.
 
     Attributes

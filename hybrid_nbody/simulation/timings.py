@@ -1,8 +1,6 @@
 """The timings of a run: seconds by name."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class Timings:
@@ -15,15 +13,32 @@ class Timings:
         """Add `seconds` under `name`."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    @contextmanager
-    def measure(self, name: str) -> Iterator[None]:
+    def measure(self, name: str) -> "Span":
         """Add the wall-clock time of the block under `name`, also when it raises."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.add(name, time.perf_counter() - start)
+        return Span(self, name)
 
     def __getitem__(self, name: str) -> float:
         """Return the seconds under `name`, zero if there are none."""
         return self.seconds.get(name, 0.0)
+
+
+class Span:
+    """A block whose time is measured; a generator in its place would take longer than an event.
+
+    Parameters
+    ----------
+    timings : Timings
+        Take the time.
+    name : str
+        The name of it there.
+    """
+
+    def __init__(self, timings: Timings, name: str) -> None:
+        self.timings = timings
+        self.name = name
+
+    def __enter__(self) -> None:
+        self.start = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self.timings.add(self.name, time.perf_counter() - self.start)
