@@ -35,7 +35,8 @@ class Systems:
     masses : (S, n) or (n,) array
     dt : float
         Time step.
-    softening, G : float, optional
+    softening, G : float or (S,) array, optional
+        Of all systems, or of each.
     integrator : {"leapfrog", "yoshida4", "euler"}, optional
     backend : str, optional
         As ``compute.backend``: auto, cpu or gpu.
@@ -60,8 +61,8 @@ class Systems:
         masses: ArrayLike,
         *,
         dt: float,
-        softening: float = 0.0,
-        G: float = 1.0,
+        softening: ArrayLike = 0.0,
+        G: ArrayLike = 1.0,
         integrator: str = "leapfrog",
         backend: str = "auto",
         communicator: Communicator | None = None,
@@ -73,10 +74,9 @@ class Systems:
             raise InputError(f"integrator: must be one of {', '.join(STAGES)} (got {integrator})")
         if not (np.isfinite(dt) and dt > 0):
             raise InputError(f"dt: must be greater than 0 (got {dt})")
-        if not (np.isfinite(softening) and softening >= 0):
-            raise InputError(f"softening: must be at least 0 (got {softening})")
         self._plan = StepPlan(STAGES[integrator], dt)
-        self._law = (float(softening) ** 2, float(G))
+        lengths = _of_each("softening", softening, len(self._host[0]))
+        self._law = (lengths**2, _of_each("G", G, len(lengths)))
         self._backend = assign_device(backend, "auto", communicator or start_mpi()).backend
         self.steps = 0
         self._begin()
@@ -85,7 +85,7 @@ class Systems:
         """Bring the systems to the device, and compute the first accelerations."""
         position, velocity, mass = self._host
         eps2, G = self._law
-        self._kernels = make_systems(self._backend, G * mass, eps2)
+        self._kernels = make_systems(self._backend, G[:, None] * mass, eps2)
         upload = self._backend.upload
         acceleration = self._backend.zeros(position.shape, "f8")
         self._moving = (upload(position), upload(velocity), acceleration)
@@ -113,7 +113,10 @@ class Systems:
         position = self.positions
         kinetic = 0.5 * np.einsum("sn,sna,sna->s", mass, *(self.velocities,) * 2)
         pieces = [slice(start, start + PIECE) for start in range(0, len(mass), PIECE)]
-        potential = [_potential(position[piece], mass[piece], *self._law) for piece in pieces]
+        eps2, G = self._law
+        potential = [
+            _potential(position[piece], mass[piece], eps2[piece], G[piece]) for piece in pieces
+        ]
         total: Rows = kinetic + np.concatenate(potential)
         return total
 
@@ -166,10 +169,20 @@ def _checked(positions: ArrayLike, velocities: ArrayLike, masses: ArrayLike) -> 
     return position, velocity, mass
 
 
-def _potential(position: Rows, mass: Rows, eps2: float, G: float) -> Rows:
+def _of_each(name: str, values: ArrayLike, systems: int) -> Rows:
+    """Return a number of each system, none of which is negative."""
+    found = np.array(values, float)
+    if found.shape not in ((), (systems,)):
+        raise InputError(f"{name}: must be a number or a ({systems},) array (got {found.shape})")
+    if not (np.isfinite(found) & (found >= 0)).all():
+        raise InputError(f"{name}: must be at least 0 (got {found})")
+    return np.array(np.broadcast_to(found, systems))
+
+
+def _potential(position: Rows, mass: Rows, eps2: Rows, G: Rows) -> Rows:
     """Return the potential energy of systems, each pair once."""
     first, second = np.triu_indices(mass.shape[1], 1)
     apart = position[:, first] - position[:, second]
-    distance = np.sqrt((apart**2).sum(axis=2) + eps2)
+    distance = np.sqrt((apart**2).sum(axis=2) + eps2[:, None])
     found: Rows = -G * (mass[:, first] * mass[:, second] / distance).sum(axis=1)
     return found

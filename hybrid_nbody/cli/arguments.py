@@ -86,6 +86,12 @@ def _sweep_arguments(command: ArgumentParser) -> None:
     command.add_argument(
         "--overwrite", action="store_true", help="do runs again that are there already"
     )
+    command.add_argument(
+        "--together",
+        action="store_true",
+        help="compute systems of 2 to 32 bodies side by side on one device, in double precision, "
+        "with a table and one file for all",
+    )
     command.add_argument("--helper", help=argparse.SUPPRESS)
 
 

@@ -81,6 +81,8 @@ def sweep(arguments: Namespace, communicator: Communicator) -> int:
         On every rank, if no member can be run.
     """
     planned = communicator.on_root(lambda: _planned(arguments))
+    if arguments.together:
+        return _together(arguments, planned, communicator)
     number, of = _place(arguments, communicator, planned)
     if of > 1:
         planned = planned.with_threads(_threads(communicator, of))
@@ -99,6 +101,21 @@ def sweep(arguments: Namespace, communicator: Communicator) -> int:
                 _take_device(0, planned.config)
             _work_with_helpers(worker, helpers, communicator, signals)
     return communicator.on_root(lambda: _ended(planned))
+
+
+def _together(arguments: Namespace, planned: Sweep, communicator: Communicator) -> int:
+    """Compute all members at once; return the exit code."""
+    if arguments.jobs is not None:
+        raise InputError("--jobs: with --together all is one job; leave it out").on_all_ranks()
+    from hybrid_nbody.cli.together import sweep_together
+
+    if communicator.size > 1:
+        _take_device(communicator.local_rank, planned.config)
+    shown = MODELS[planned.config.model].highlights
+    table = planned.folder / TABLE
+    return sweep_together(
+        planned.file, planned.members, arguments.overwrite, communicator, table, shown
+    )
 
 
 def _threads(communicator: Communicator, of: int) -> int:

@@ -144,10 +144,14 @@ def test_the_examples_of_the_page(folder):
     texts = [text for kind, text in blocks if kind in ("sh", "yaml")]
     assert all(text.count("\n") <= 12 for text in texts)
     (folder / "cluster.yaml").write_text(next(text for kind, text in blocks if kind == "yaml"))
+    said = ""
     for line in "".join(text for kind, text in blocks if kind == "sh").splitlines():
         words = [found for word in line.split()[1:] for found in glob.glob(word) or [word]]
-        result = call(folder, *words, *(["--jobs", "2"] if words[0] == "sweep" else []))
+        single = words[0] == "sweep" and "--together" not in words
+        result = call(folder, *words, *(["--jobs", "2"] if single else []))
         assert result.returncode == 0, result.stderr
+        said += result.stdout
     assert len(table("cluster-sweep/sweep.csv")) == 8
     assert {row["state"] for row in table("cluster-sweep/sweep.csv")} == {"finished"}
-    assert "9 runs, each against cluster" in result.stdout
+    assert len(table("together/sweep.csv")) == 8
+    assert "9 runs, each against cluster" in said

@@ -112,7 +112,7 @@ def make_fields(backend: "Backend", fields: "Sequence[ExternalField]") -> "Field
     return made
 
 
-def make_systems(backend: "Backend", mass: Any, eps2: float) -> "Systems":
+def make_systems(backend: "Backend", mass: Any, eps2: Any) -> "Systems":
     """Return many small systems on the device of a backend.
 
     Parameters
@@ -121,8 +121,8 @@ def make_systems(backend: "Backend", mass: Any, eps2: float) -> "Systems":
         The device.
     mass : (S, n) array of float64
         Times the gravitational constant.
-    eps2 : float
-        The softening length squared.
+    eps2 : (S,) array of float64
+        The softening lengths squared.
     """
     made: Systems = backend.kernels(__name__, "systems").Systems(backend, mass, eps2)
     return made

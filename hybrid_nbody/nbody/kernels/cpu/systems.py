@@ -21,11 +21,11 @@ class Systems:
     backend : CpuBackend
     mass : (S, n) array of float64
         Times the gravitational constant.
-    eps2 : float
-        The softening length squared.
+    eps2 : (S,) array of float64
+        The softening lengths squared.
     """
 
-    def __init__(self, backend: Backend, mass: Rows, eps2: float) -> None:
+    def __init__(self, backend: Backend, mass: Rows, eps2: Rows) -> None:
         self._given = (mass, eps2)
 
     def run(self, plan: StepPlan, steps: int, moving: tuple[Rows, Rows, Rows]) -> None:
@@ -79,4 +79,4 @@ def run_systems(steps, actions, lengths, position, velocity, acceleration, mass,
                 elif actions[stage] == DRIFT:
                     _add_scaled(x, lengths[stage], v)
                 else:
-                    _attract(x, a, mass[system], eps2)
+                    _attract(x, a, mass[system], eps2[system])

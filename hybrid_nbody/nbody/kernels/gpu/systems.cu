@@ -46,14 +46,14 @@ __device__ inline void store(double *array, long long row, const Vector &value) 
 // All threads of a warp go along, for they hand each other their numbers; those without a body store nothing.
 extern "C" __global__ void run_systems(int systems, int steps, int stages, const int *actions,
                                        const double *lengths, double *positions, double *velocities,
-                                       double *accelerations, const double *masses, double eps2) {
+                                       double *accelerations, const double *masses, const double *softening2) {
     long long thread = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     long long system = thread / WIDTH;
     int body = (int)(thread % WIDTH);
     bool has_body = system < systems && body < BODIES;
     long long row = has_body ? system * BODIES + body : 0;
     Vector x = load(positions, row), v = load(velocities, row), a = load(accelerations, row);
-    double mass = masses[row];
+    double mass = masses[row], eps2 = softening2[has_body ? system : 0];
     for (int step = 0; step < steps; ++step)
         for (int stage = 0; stage < stages; ++stage) {
             if (actions[stage] == KICK) add_scaled(v, lengths[stage], a);

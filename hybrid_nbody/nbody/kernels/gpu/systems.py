@@ -27,18 +27,20 @@ class Systems:
     backend : GpuBackend
     mass : (S, n) array of float64
         Times the gravitational constant.
-    eps2 : float
-        The softening length squared.
+    eps2 : (S,) array of float64
+        The softening lengths squared.
     """
 
-    def __init__(self, backend: GpuBackend, mass: NDArray[np.float64], eps2: float) -> None:
+    def __init__(
+        self, backend: GpuBackend, mass: NDArray[np.float64], eps2: NDArray[np.float64]
+    ) -> None:
         self.backend = backend
         self.number, bodies = mass.shape
         macros = defines(bodies)
         self.threads = self.number * int(macros["WIDTH"])
         self.module = CudaModule(backend, SOURCE, macros, ())
         self.mass = backend.upload(mass)
-        self.eps2 = np.float64(eps2)
+        self.eps2 = backend.upload(eps2)
 
     def run(self, plan: StepPlan, steps: int, moving: tuple[Array, Array, Array]) -> None:
         """Take whole steps of positions, velocities and accelerations, (S, n, 3) each."""
