@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.few_bodies import MOST_FEW, half_mass_radius_of_few, sums_of_few
+from hybrid_nbody.nbody.few_bodies import MOST_FEW, radii_of_few, sums_of_few
 from hybrid_nbody.nbody.kernels.fields.field import Rotation
 from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.sums import reproducible_median, reproducible_sum
+from hybrid_nbody.parallel.sums import reproducible_quantiles, reproducible_sum
 from hybrid_nbody.simulation.model import Quantity
 
 Values = dict[str, float | tuple[float, ...]]
@@ -28,6 +28,15 @@ class Conserving(Protocol):
     @property
     def rotation(self) -> Rotation | None: ...
 
+
+RADII = {
+    "half_mass_radius": 50,
+    "lagrangian_radius_10": 10,
+    "lagrangian_radius_25": 25,
+    "lagrangian_radius_75": 75,
+    "lagrangian_radius_90": 90,
+}
+"""The per cent of the mass that each radius holds."""
 
 QUANTITIES = {
     "kinetic_energy": Quantity("mass length^2 / time^2", "sum of m v^2 / 2"),
@@ -46,9 +55,9 @@ QUANTITIES = {
     "angular_momentum": Quantity("mass length^2 / time", "sum of m x cross v", 3),
     "center_of_mass": Quantity("length", "sum of m x / sum of m", 3),
     "virial_ratio": Quantity("1", "2 K / |W|; 1 in equilibrium"),
-    "half_mass_radius": Quantity(
-        "length", "radius about the centre of mass that holds half the mass"
-    ),
+} | {
+    name: Quantity("length", f"radius about the centre of mass that holds {percent} % of the mass")
+    for name, percent in RADII.items()
 }
 
 
@@ -144,12 +153,6 @@ def measure(
         sums = reproducible_sum(terms_of(own, potential), number, communicator).tolist()
     total, kinetic, potential_energy = sums[:3]
     center = [value / total for value in sums[3:6]] if total > 0 else sums[3:6]
-    half_mass_radius = math.nan
-    if total > 0 and few:
-        half_mass_radius = half_mass_radius_of_few(own, center)
-    elif total > 0:
-        radius = np.sqrt(_squares(own.position - center))
-        half_mass_radius = reproducible_median(radius, own.mass, number, communicator)
     return {
         "kinetic_energy": kinetic,
         "potential_energy": potential_energy,
@@ -158,8 +161,23 @@ def measure(
         "angular_momentum": tuple(sums[9:12]),
         "center_of_mass": tuple(center),
         "virial_ratio": 2 * kinetic / abs(potential_energy) if potential_energy else math.nan,
-        "half_mass_radius": half_mass_radius,
+        **_radii(own, center, total, number, communicator),
     }
+
+
+def _radii(
+    own: Bodies, center: list[float], total: float, number: int, communicator: Communicator
+) -> dict[str, float]:
+    """Return the radii that hold parts of the total mass; NaN where there is none."""
+    if not total > 0:
+        return dict.fromkeys(RADII, math.nan)
+    percents = list(RADII.values())
+    if len(own) == number <= MOST_FEW:
+        found = radii_of_few(own, center, percents)
+    else:
+        radius = np.sqrt(_squares(own.position - center))
+        found = reproducible_quantiles(radius, own.mass, percents, number, communicator)
+    return dict(zip(RADII, found, strict=True))
 
 
 def terms_of(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]:

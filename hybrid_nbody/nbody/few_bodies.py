@@ -4,6 +4,7 @@ Each call of NumPy takes as long as tens of operations on numbers of Python.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.parallel.sums import LARGEST_EXPONENT, bits_of
+from hybrid_nbody.parallel.sums import LARGEST_EXPONENT, bits_of, parts_of
 
 MOST_FEW = 6
 """Bodies up to which this takes less time."""
@@ -62,20 +63,19 @@ def _sum(terms: Sequence[float], bits: int) -> float:
     return math.ldexp(float(high), -exponent) + math.ldexp(float(low), -exponent - bits)
 
 
-def half_mass_radius_of_few(own: Bodies, center: Sequence[float]) -> float:
-    """Return the radius about a centre that holds half the mass of all bodies, which have some.
+def radii_of_few(own: Bodies, center: Sequence[float], percents: Sequence[int]) -> list[float]:
+    """Return radii about a centre that hold parts of the mass of all bodies, which have some.
 
-    It is that of `hybrid_nbody.parallel.sums.reproducible_median`.
+    They are those of `hybrid_nbody.parallel.sums.reproducible_quantiles`.
     """
     mass = own.mass.tolist()
     exponent = bits_of(len(mass)) - math.frexp(max(mass))[1]
     radius = [_distance(place, center) for place in own.position.tolist()]
     weights = [round(math.ldexp(weight, exponent)) for weight in mass]
-    half = (sum(weights) + 1) // 2
     outwards = sorted(zip(radius, weights, strict=True))
-    within = accumulate(weight for _, weight in outwards)
-    reached = zip(outwards, within, strict=True)
-    return next(distance for (distance, _), inner in reached if inner >= half)
+    within = list(accumulate(weight for _, weight in outwards))
+    wanted = parts_of(within[-1], percents)
+    return [outwards[bisect_left(within, part)][0] for part in wanted]
 
 
 def _distance(place: Sequence[float], center: Sequence[float]) -> float:

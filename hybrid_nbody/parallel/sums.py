@@ -5,6 +5,7 @@ order (the pre-rounding of Demmel & Nguyen, "Fast Reproducible Floating-Point Su
 2013).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -73,16 +74,20 @@ def bits_of(number: int) -> int:
     return TERM_BITS - max(number, 1).bit_length()
 
 
-def reproducible_median(
-    values: Floats, weights: Floats, number: int, communicator: Communicator
-) -> float:
-    """Return the weighted median of the values of all ranks, the same for any shares.
+def reproducible_quantiles(
+    values: Floats,
+    weights: Floats,
+    percents: Sequence[int],
+    number: int,
+    communicator: Communicator,
+) -> list[float]:
+    """Return weighted quantiles of the values of all ranks, the same for any shares.
 
-    It is the smallest value at which the sum of weights reaches half their total.
+    Each is the smallest value at which the sum of weights reaches a part of their total.
 
     Nothing is gathered: each round counts the weights up to `THRESHOLDS` bit patterns, whose order
-    is that of the non-negative numbers that they stand for, and narrows the search to one interval
-    between them. Weights are counted on an integer grid, hence exactly.
+    is that of the non-negative numbers that they stand for, and narrows the search for each
+    quantile to one interval between them. Weights are counted on an integer grid, hence exactly.
 
     Parameters
     ----------
@@ -90,6 +95,8 @@ def reproducible_median(
         This rank's non-negative values.
     weights : (n,) array of float64
         Their non-negative weights; not all zero over the ranks.
+    percents : sequence of int
+        The parts of the total; 50 is the median.
     number : int
         Values of all ranks.
     communicator : Communicator
@@ -98,28 +105,54 @@ def reproducible_median(
     most = [values.max(initial=0.0), weights.max(initial=0.0)]
     largest, heaviest = communicator.maximum(np.array(most))
     order = np.argsort(values)
-    patterns = np.abs(values[order]).view(np.int64)
     exponent = bits_of(number) - np.frexp(heaviest)[1]
     grid = np.rint(np.ldexp(weights[order], exponent)).astype(np.int64)
-    sums = grid.cumsum()
+    reached = np.concatenate([[0], grid.cumsum()])
     if communicator.size == 1 and np.isfinite(largest):
-        return _median_of_one_rank(values[order], sums)
-    reached = np.concatenate([[0], sums])
-    low = -1
-    high = int(largest.view(np.int64))
-    half = None
-    while high - low > 1:
+        wanted = parts_of(int(reached[-1]), percents)
+        found = values[order[reached[1:].searchsorted(wanted)]]
+        return list(map(float, np.abs(found)))
+    patterns = np.abs(values[order]).view(np.int64)
+    high = np.full(len(percents), largest.view(np.int64))
+    return _narrowed(patterns, reached, percents, high, communicator)
+
+
+def parts_of(total: int, percents: Sequence[int]) -> list[int]:
+    """Return parts of a total, rounded up."""
+    return [-(-total * percent // 100) for percent in percents]
+
+
+def _narrowed(
+    patterns: Integers,
+    reached: Integers,
+    percents: Sequence[int],
+    high: Integers,
+    communicator: Communicator,
+) -> list[float]:
+    """Return quantiles from the sums of weights that patterns in order reach on each rank.
+
+    Parameters
+    ----------
+    patterns : (n,) array of int64
+        Of the values of this rank, in order.
+    reached : (n + 1,) array of int64
+        Sums of the weights before each, and of all.
+    percents : sequence of int
+    high : (q,) array of int64
+        A pattern that is not below any, for each quantile.
+    communicator : Communicator
+        Every rank calls together.
+    """
+    quantiles = np.arange(len(percents))
+    low = np.full(len(percents), -1)
+    wanted = None
+    while (high - low > 1).any():
         step = -(-(high - low) // THRESHOLDS)
-        thresholds = np.minimum(low + step * np.arange(THRESHOLDS + 1), high)
+        thresholds = low[:, None] + step[:, None] * np.arange(THRESHOLDS + 1)
+        thresholds = np.minimum(thresholds, high[:, None])
         counts = communicator.sum(reached[np.searchsorted(patterns, thresholds, side="right")])
-        half = (int(counts[-1]) + 1) // 2 if half is None else half
-        found = int(np.searchsorted(counts[1:], half))
-        low = int(thresholds[found])
-        high = int(thresholds[found + 1])
-    return float(np.int64(high).view(np.float64))
-
-
-def _median_of_one_rank(values: Floats, reached: Integers) -> float:
-    """Return the first of the values in order at which the weights reach half of all."""
-    half = (int(reached[-1]) + 1) // 2
-    return abs(float(values[reached.searchsorted(half)]))
+        wanted = wanted or parts_of(int(counts[0, -1]), percents)
+        places = [row[1:].searchsorted(part) for row, part in zip(counts, wanted, strict=True)]
+        low = thresholds[quantiles, places]
+        high = thresholds[quantiles, np.array(places) + 1]
+    return list(map(float, high.view(np.float64)))

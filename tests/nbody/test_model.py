@@ -156,6 +156,7 @@ def test_diagnostics_against_the_reference(alone, backend):
     m, x, v = bodies.mass, bodies.position + 0, bodies.velocity
     kinetic = 0.5 * np.sum(m * np.sum(v**2, axis=1))
     potential = 0.5 * np.sum(m * reference.potential(x, m, 0.03))
+    radius = np.sort(np.linalg.norm(x - m @ x, axis=1))
     exact = {
         "kinetic_energy": kinetic,
         "potential_energy": potential,
@@ -165,7 +166,10 @@ def test_diagnostics_against_the_reference(alone, backend):
         "angular_momentum": np.sum(m[:, None] * np.cross(x, v), axis=0),
         "center_of_mass": m @ x,
         "virial_ratio": 2 * kinetic / -potential,
-        "half_mass_radius": np.sort(np.linalg.norm(x - m @ x, axis=1))[149],
+        "half_mass_radius": radius[149],
+        **{
+            f"lagrangian_radius_{percent}": radius[3 * percent - 1] for percent in (10, 25, 75, 90)
+        },
     }
     assert values.keys() == exact.keys() == model.quantities.keys()
     for name, value in exact.items():

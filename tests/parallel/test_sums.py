@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.ranks import on_threads, same_bits
 
 from hybrid_nbody.parallel import sums
-from hybrid_nbody.parallel.sums import reproducible_median, reproducible_sum
+from hybrid_nbody.parallel.sums import reproducible_quantiles, reproducible_sum
 
 TERMS = st.lists(st.floats(-1e300, 1e300) | st.floats(-10, 10), max_size=60)
 CUTS = st.lists(st.integers(0, 60), max_size=4)
@@ -33,10 +33,13 @@ def sum_over(shares, number):
 def median_over(shares, number):
     """Return the median over ranks that own `shares`, which must be the same on each."""
     found = on_threads(
-        len(shares), lambda rank: reproducible_median(*shares[rank.rank].T, number, rank)
+        len(shares),
+        lambda rank: reproducible_quantiles(*shares[rank.rank].T, (90, 50, 1), number, rank),
     )
-    assert len(set(found)) == 1
-    return found[0]
+    assert len(set(map(tuple, found))) == 1
+    ninety, half, first = found[0]
+    assert first <= half <= ninety
+    return half
 
 
 def allowed_error(terms):
@@ -95,14 +98,20 @@ def test_as_many_of_the_largest_terms_as_there_may_be_do_not_overflow(number):
 # ---- Medians -------------------------------------------------------------------------------------
 
 
-def exact_median(values, weights):
-    """Return the weighted median in exact arithmetic."""
-    reached, half = Fraction(0), sum(map(Fraction, weights)) / 2
+def exact_quantile(values, weights, percent):
+    """Return a weighted quantile in exact arithmetic."""
+    reached = Fraction(0)
+    wanted = sum(map(Fraction, weights)) * percent / 100
     for value, weight in sorted(zip(values, weights, strict=True)):
         reached += Fraction(weight)
-        if reached >= half:
+        if reached >= wanted:
             return value
     raise AssertionError("no weights")
+
+
+def exact_median(values, weights):
+    """Return the weighted median in exact arithmetic."""
+    return exact_quantile(values, weights, 50)
 
 
 VALUES = (
@@ -166,13 +175,14 @@ def test_real_ranks_find_what_one_finds(communicator, alone, number):
     rows = random.standard_normal((number, 3)) * 10.0 ** random.integers(-150, 150, (number, 1))
     values, weights = random.exponential(1.0, number), random.integers(1, 9, number).astype(float)
     total = reproducible_sum(rows, number, alone)
-    median = exact_median(values, weights)
     for _ in range(5):
         shares = pieces(
             random.permutation(number), random.integers(0, number + 1, communicator.size - 1)
         )
         own = shares[communicator.rank]
         assert same_bits(reproducible_sum(rows[own], number, communicator), total)
-        assert reproducible_median(values[own], weights[own], number, communicator) == median
+        parts = (10, 50, 75)
+        found = reproducible_quantiles(values[own], weights[own], parts, number, communicator)
+        assert found == [exact_quantile(values, weights, part) for part in parts]
     all_on_the_last = np.arange(number if communicator.rank == communicator.size - 1 else 0)
     assert same_bits(reproducible_sum(rows[all_on_the_last], number, communicator), total)

@@ -1,6 +1,5 @@
 """Totals and norms of the staggered fluid, the same bits on any number of ranks."""
 
-
 from hybrid_nbody.fluid import diagnostics as collocated
 from hybrid_nbody.fluid.obstacles.base import name_in_tables
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
