@@ -24,3 +24,12 @@ linked_block = njit(
     no_cfunc_wrapper=True,
 )
 """Does the same with products that may be fused with sums: for blocks of targets."""
+
+linked_inline = njit(
+    error_model="numpy",
+    fastmath=VECTOR_MATH,
+    no_cpython_wrapper=True,
+    no_cfunc_wrapper=True,
+    forceinline=True,
+)
+"""Puts such a function into the code that calls it: for the kernels of a tree, of whole vectors."""

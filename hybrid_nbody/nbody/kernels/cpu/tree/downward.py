@@ -1,9 +1,9 @@
 """From the expansion of a cell to those of its children, and to its bodies, a lane each."""
 
 import numpy as np
-from numba import njit
 
-from hybrid_nbody.backends.simd import LANES, VECTOR_MATH, broadcast, load, store
+from hybrid_nbody.backends.simd import LANES, broadcast, load, store
+from hybrid_nbody.nbody.kernels.cpu.compilers import linked_inline
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors
 from hybrid_nbody.nbody.kernels.cpu.tree.upward import (
@@ -14,16 +14,8 @@ from hybrid_nbody.nbody.kernels.cpu.tree.upward import (
     set_offsets_of_children,
 )
 
-linked = njit(
-    error_model="numpy",
-    fastmath=VECTOR_MATH,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    forceinline=True,
-)
 
-
-@linked
+@linked_inline
 def shift_to_children(cell, tree):
     """Fill the expansions of a cell's children with that of the cell."""
     edge = np.float64(tree.expansions.summary[cell, EDGE])
@@ -48,7 +40,7 @@ def shift_to_children(cell, tree):
             local[first + child, k] = tables.halves[k] * shifted[LANES * k + child]
 
 
-@linked
+@linked_inline
 def evaluate(leaf, potentials, tree, result):
     """Fill the result of a leaf's bodies from its expansion."""
     edge = np.float64(tree.expansions.summary[leaf, EDGE])
@@ -71,7 +63,7 @@ def evaluate(leaf, potentials, tree, result):
                     result[first + lane, axis] = sums[LANES * axis + lane] / edge
 
 
-@linked
+@linked_inline
 def potential_of(leaf, tree, terms):
     """Return the value of a leaf's expansion at some bodies."""
     total = broadcast(0.0)
@@ -81,7 +73,7 @@ def potential_of(leaf, tree, terms):
     return total
 
 
-@linked
+@linked_inline
 def fill_gradient(leaf, tree, terms, sums):
     """Fill `sums` with vectors of the derivatives of a leaf's expansion by x, y and z."""
     local = tree.expansions.local

@@ -9,11 +9,10 @@ count, rows have the low parts of places too.
 """
 
 import numpy as np
-from numba import carray, njit
+from numba import carray
 
 from hybrid_nbody.backends.simd import (
     LANES,
-    VECTOR_MATH,
     address_at,
     address_of,
     arange_from,
@@ -24,6 +23,7 @@ from hybrid_nbody.backends.simd import (
     select,
     store,
 )
+from hybrid_nbody.nbody.kernels.cpu.compilers import linked_inline
 from hybrid_nbody.nbody.kernels.cpu.pair_force import cube_over_estimate, root_over_estimate
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors
 
@@ -42,16 +42,8 @@ ROW = 7 * PITCH
 FAR_AWAY = 2.0**40
 """In units of the kernels: its square and its cube are within the range of float32."""
 
-linked = njit(
-    error_model="numpy",
-    fastmath=VECTOR_MATH,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    forceinline=True,
-)
 
-
-@linked
+@linked_inline
 def add_near_field(leaf, nearby, near, law, tree, result):
     """Add what the bodies of nearby leaves, this one among them, do to a leaf's bodies.
 
@@ -92,7 +84,7 @@ def add_near_field(leaf, nearby, near, law, tree, result):
         add_row(own, pad(row, filled, working), row, law, tree, result)
 
 
-@linked
+@linked_inline
 def bring_to_front(leaf, near):
     """Let a leaf, one of its nearby ones, be the first of them."""
     k = 0
@@ -102,7 +94,7 @@ def bring_to_front(leaf, near):
     near[0] = leaf
 
 
-@linked
+@linked_inline
 def add_row(own, end, row, law, tree, result):
     """Add what the first sources of a row do to a leaf's bodies; see `add_accelerations`."""
     if law[0]:
@@ -111,7 +103,7 @@ def add_row(own, end, row, law, tree, result):
         add_accelerations(own, end, row, law, tree, result)
 
 
-@linked
+@linked_inline
 def append(first, count, cells, tree, row, filled):
     """Append bodies of a source to the row, about the centre of a leaf; what follows is undefined.
 
@@ -139,7 +131,7 @@ def append(first, count, cells, tree, row, filled):
         store(row, MASS + filled + k, load(weight, first + k))
 
 
-@linked
+@linked_inline
 def error_of_sum(a, b, total):
     """Return what rounding took from a + b (Knuth's two-sum)."""
     of_b = total - a
@@ -147,7 +139,7 @@ def error_of_sum(a, b, total):
     return (a - of_a) + (b - of_b)
 
 
-@linked
+@linked_inline
 def pad(row, filled, working):
     """Fill the last vector of a row with sources without mass, far away; return its end."""
     nothing = broadcast(working(0))
@@ -160,7 +152,7 @@ def pad(row, filled, working):
 # ---- Pairs of bodies -----------------------------------------------------------------------------
 
 
-@linked
+@linked_inline
 def add_accelerations(own, end, row, law, tree, result):
     """Add the accelerations of a leaf's bodies towards the first sources of a row.
 
@@ -195,7 +187,7 @@ def add_accelerations(own, end, row, law, tree, result):
                 result[other, axis] += factor * np.float64(reduce_add(total_b[axis]))
 
 
-@linked
+@linked_inline
 def add_potentials(own, end, row, law, tree, result):
     """Add the potentials of the first sources of a row at a leaf's bodies."""
     leaf, first_own, of_leaf = own
@@ -216,7 +208,7 @@ def add_potentials(own, end, row, law, tree, result):
         result[i, 3] += factor * np.float64(reduce_add(total))
 
 
-@linked
+@linked_inline
 def place_of(i, law, tree):
     """Return a body's place, its low part, eps^2, whether low parts count, and zeros."""
     working = tree.bodies.weight.dtype.type
@@ -227,7 +219,7 @@ def place_of(i, law, tree):
     return place, rest, broadcast(working(law[1])), law[2], broadcast(working(0))
 
 
-@linked
+@linked_inline
 def difference(row, at, axis, place):
     """Return a component of the vectors from a body to the sources of a row from `at` on."""
     result = load(row, axis * PITCH + at) - place[0][axis]
@@ -236,7 +228,7 @@ def difference(row, at, axis, place):
     return result
 
 
-@linked
+@linked_inline
 def attracted(row, at, place, own, total):
     """Add m d / r^3, up to a constant, of the sources of a row from `at` on to sums."""
     x = difference(row, at, 0, place)
@@ -250,7 +242,7 @@ def attracted(row, at, place, own, total):
     return total[0] + weight * x, total[1] + weight * y, total[2] + weight * z
 
 
-@linked
+@linked_inline
 def potential(row, at, place, own):
     """Return m / r up to a constant, of the sources of a row from `at` on."""
     x = difference(row, at, 0, place)

@@ -5,7 +5,8 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from hybrid_nbody.backends.simd import LANES, VECTOR_MATH, broadcast, load, reduce_add, store
+from hybrid_nbody.backends.simd import LANES, broadcast, load, reduce_add, store
+from hybrid_nbody.nbody.kernels.cpu.compilers import linked_inline
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     EDGE,
     MOST_TERMS,
@@ -14,14 +15,6 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     pitch_of,
 )
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors
-
-linked = njit(
-    error_model="numpy",
-    fastmath=VECTOR_MATH,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    forceinline=True,
-)
 
 PLACES = 3 * LANES
 VECTORS_OF_TERMS = LANES * MOST_TERMS
@@ -71,7 +64,7 @@ def place_all(leaves, cells, bodies, expansions, tables):
         place_bodies(leaves[k], Tree(cells, bodies, expansions, tables))
 
 
-@linked
+@linked_inline
 def measure_leaf(cell, tree):
     """Find the box, centre, radius and tolerance of a leaf, and the offsets of its bodies."""
     first = tree.cells.first[cell]
@@ -103,7 +96,7 @@ def measure_leaf(cell, tree):
     place_bodies(cell, tree)
 
 
-@linked
+@linked_inline
 def place_bodies(leaf, tree):
     """Fill in the bodies of a leaf as the near field reads them."""
     for i in range(tree.cells.first[leaf], tree.cells.last[leaf]):
@@ -114,7 +107,7 @@ def place_bodies(leaf, tree):
         tree.bodies.weight[i] = tree.bodies.mass[i]
 
 
-@linked
+@linked_inline
 def clear_box(cell, tree):
     """Make the box of a cell one of nothing."""
     for axis in range(3):
@@ -122,7 +115,7 @@ def clear_box(cell, tree):
         tree.expansions.box[cell, 3 + axis] = -np.inf
 
 
-@linked
+@linked_inline
 def measure_parent(cell, tree):
     """Find the box, centre, radius and tolerance of a cell from its children."""
     first = tree.cells.child[cell]
@@ -150,13 +143,13 @@ def measure_parent(cell, tree):
     tree.expansions.summary[cell, RADIUS] = rounded_up(min(radius, farthest_corner(cell, tree)))
 
 
-@linked
+@linked_inline
 def row_of(cell, tree):
     """Return where the row of a cell's multipoles starts."""
     return cell * pitch_of(tree.tables.orders.size)
 
 
-@linked
+@linked_inline
 def place_centre(cell, axis, mass, moment, tree):
     """Set a coordinate of a cell's centre: that of its mass, or of its box where it has none."""
     lowest = tree.expansions.box[cell, axis]
@@ -167,7 +160,7 @@ def place_centre(cell, axis, mass, moment, tree):
     tree.expansions.centre[cell, 3] = 0
 
 
-@linked
+@linked_inline
 def distance_of(cell, other, tree):
     """Return the distance of the centres of two cells."""
     square = 0.0
@@ -176,7 +169,7 @@ def distance_of(cell, other, tree):
     return math.sqrt(square)
 
 
-@linked
+@linked_inline
 def farthest_corner(cell, tree):
     """Return the distance from the centre of a cell to the farthest corner of its box."""
     box = tree.expansions.box
@@ -187,7 +180,7 @@ def farthest_corner(cell, tree):
     return math.sqrt(square)
 
 
-@linked
+@linked_inline
 def rounded_up(radius):
     """Return a radius in single precision that is not below it."""
     return np.float32(radius * (1 + 2.0**-22))
@@ -196,7 +189,7 @@ def rounded_up(radius):
 # ---- Sums over bodies and children, a lane each --------------------------------------------------
 
 
-@linked
+@linked_inline
 def fill_monomials(offset, tree, monomials):
     """Fill `monomials` with vectors of x^i y^j z^k for all multi-indices.
 
@@ -208,7 +201,7 @@ def fill_monomials(offset, tree, monomials):
         store(monomials, LANES * k, below * load(offset, LANES * tree.tables.axis[k]))
 
 
-@linked
+@linked_inline
 def fill_terms(offset, tree, terms):
     """Fill `terms` with vectors of x^i y^j z^k over the factorial of each multi-index."""
     fill_monomials(offset, tree, terms)
@@ -216,7 +209,7 @@ def fill_terms(offset, tree, terms):
         store(terms, LANES * k, load(terms, LANES * k) * broadcast(tree.tables.inverses[k]))
 
 
-@linked
+@linked_inline
 def set_offsets_of_bodies(first, count, cell, edge, tree, offset):
     """Set `offset` to vectors from the centre of a cell to bodies; zeros fill them up."""
     for axis in range(3):
@@ -228,7 +221,7 @@ def set_offsets_of_bodies(first, count, cell, edge, tree, offset):
             offset[LANES * axis + lane] = distance / edge
 
 
-@linked
+@linked_inline
 def set_offsets_of_children(cell, edge, tree, offset):
     """Set `offset` to vectors from the centre of a cell to those of its children."""
     first = tree.cells.child[cell]
@@ -241,7 +234,7 @@ def set_offsets_of_children(cell, edge, tree, offset):
             offset[LANES * axis + lane] = distance / edge
 
 
-@linked
+@linked_inline
 def add_bodies(cell, edge, tree, total):
     """Add the multipoles of the bodies of a leaf: m (x - z)^b / b!."""
     offset = allocate_vectors(np.float64, PLACES)
@@ -263,7 +256,7 @@ def add_bodies(cell, edge, tree, total):
         total[k] += reduce_add(load(sums, LANES * k)) * tree.tables.inverses[k]
 
 
-@linked
+@linked_inline
 def add_children(cell, edge, tree, total):
     """Add the multipoles of a cell's children, shifted to its centre."""
     first = tree.cells.child[cell]
@@ -288,7 +281,7 @@ def add_children(cell, edge, tree, total):
         total[k] += reduce_add(value)
 
 
-@linked
+@linked_inline
 def store_multipoles(cell, total, tree):
     """Store the multipoles of a cell in the working type, and zeros behind them."""
     row = row_of(cell, tree)
@@ -296,7 +289,7 @@ def store_multipoles(cell, total, tree):
         tree.expansions.multipole[row + k] = total[k] if k < total.size else 0.0
 
 
-@linked
+@linked_inline
 def summarize(cell, edge, total, tree):
     """Fill the summary of a cell: the power of each order times its binomial coefficient.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numba import carray, njit, prange
 
 from hybrid_nbody.backends.simd import VECTOR_MATH, address_at, address_of
+from hybrid_nbody.nbody.kernels.cpu.compilers import linked_inline
 from hybrid_nbody.nbody.kernels.cpu.tree.acceptance import TESTS, accepted
 from hybrid_nbody.nbody.kernels.cpu.tree.downward import evaluate, shift_to_children
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
@@ -24,7 +25,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     TOO_SHORT,
     Tree,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.near_field import add_near_field, linked
+from hybrid_nbody.nbody.kernels.cpu.tree.near_field import add_near_field
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors, translate
 from hybrid_nbody.nbody.kernels.cpu.tree.upward import row_of
 
@@ -60,7 +61,7 @@ def sum_forces(roots, walk, binomials, opening, cells, bodies, expansions, table
         descend(part, roots[part], walk, (binomials, opening), tree, output)
 
 
-@linked
+@linked_inline
 def descend(part, root, walk, method, tree, output):
     """Sum the forces below root number `part`; `method` are binomials and opening."""
     capacity = walk.capacity
@@ -108,7 +109,7 @@ def descend(part, root, walk, method, tree, output):
         height = push_children(cell, tree, stack, height)
 
 
-@linked
+@linked_inline
 def push_children(cell, tree, stack, height):
     """Put the children of a cell on a stack of some height; return the height afterwards."""
     first = tree.cells.child[cell]
@@ -118,7 +119,7 @@ def push_children(cell, tree, stack, height):
     return height
 
 
-@linked
+@linked_inline
 def find_sources(cell, numbers, method, tree, waiting, lists, marks):
     """Sort sources into those seen as a whole, nearby leaves, and those left to the children.
 
@@ -208,7 +209,7 @@ def find_sources(cell, numbers, method, tree, waiting, lists, marks):
     return distant, nearby, left, DONE
 
 
-@linked
+@linked_inline
 def pairs_of(leaf, nearby, near, tree):
     """Return the number of pairs of a leaf's bodies with those of nearby leaves."""
     sources = 0
@@ -217,7 +218,7 @@ def pairs_of(leaf, nearby, near, tree):
     return sources * (tree.cells.last[leaf] - tree.cells.first[leaf])
 
 
-@linked
+@linked_inline
 def rounding_counts(leaf, nearby, near, opening, tree):
     """Return whether the rounding of places could count in the forces of nearby leaves.
 
@@ -236,7 +237,7 @@ def rounding_counts(leaf, nearby, near, opening, tree):
     return largest * 2.0**-24 > allowed * opening.eps2**1.5
 
 
-@linked
+@linked_inline
 def overlap(cell, source, tree):
     """Return whether two cells have bodies in common, which must not meet themselves.
 
@@ -247,7 +248,7 @@ def overlap(cell, source, tree):
     return first[source] < last[cell] and first[cell] < last[source]
 
 
-@linked
+@linked_inline
 def add_far_field(cell, distant, far, method, tree):
     """Add the expansions of distant sources to that of a cell."""
     binomials, opening = method
@@ -273,7 +274,7 @@ def add_far_field(cell, distant, far, method, tree):
     add_sums(cell, terms, lanes, sums, tree)
 
 
-@linked
+@linked_inline
 def add_sums(cell, terms, lanes, sums, tree):
     """Add the lanes of each term to the expansion of a cell."""
     for k in range(terms):
