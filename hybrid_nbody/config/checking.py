@@ -67,7 +67,7 @@ def check(tree: Tree, models: Mapping[str, ConfiguredModel]) -> ModelConfig:
 
 
 def _broken_keys(data: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Yield the paths of keys that are no text: bytes of the command line that are not UTF-8."""
+    """Yield the paths of keys that are not valid text (bytes in an override that are not UTF-8)."""
     if isinstance(data, dict):
         for key, value in data.items():
             inner = (*path, key)

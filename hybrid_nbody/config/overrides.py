@@ -109,7 +109,7 @@ def _graft(tree: Tree, section: Any, path: KeyPath, value: Tree) -> None:
 
 
 def _forget(tree: Tree, path: KeyPath) -> None:
-    """Drop the locations of a value, and that it could not be read."""
+    """Forget the locations of a value and any failure to read it."""
     for known in [known for known in tree.locations if known[: len(path)] == path]:
         del tree.locations[known]
     tree.spoiled -= {known for known in tree.spoiled if known[: len(path)] == path}

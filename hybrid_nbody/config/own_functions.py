@@ -46,7 +46,7 @@ def _spelled_out_at(key: Any, value: Any, folder: str) -> Any:
 
 
 def _file_of(module: str, folder: str) -> str:
-    """Return the file of a module: that in a folder, an installed one, or that which lacks."""
+    """Return the source file of a module: in the folder, installed, or where it is expected."""
     beside = f"{module.replace('.', '/')}.py"
     if os.path.exists(os.path.join(folder, beside)):
         return beside

@@ -39,10 +39,10 @@ ALTERNATIVES = {
     "every_body": "ids",
     "ids": "every_body",
 }
-"""Keys of which no two are given, each with the other one, for `--set`."""
+"""Mutually exclusive keys and their counterparts: an override of one replaces the other."""
 
 MOST_THREADS = 1024
-"""CPU threads of a rank, at most: of some thousands a run would never end, or crash."""
+"""Upper limit on CPU threads per rank: with thousands of them a run crashes or never finishes."""
 
 Threads = Annotated[
     Literal["auto"] | Annotated[AtLeastOne, Le(MOST_THREADS)],
@@ -95,7 +95,7 @@ class ModelConfig(Section):
 
     @property
     def attributes(self) -> Mapping[str, object]:
-        """Return what the files of a run say beside what those of every run do."""
+        """Return the attributes that this model adds to those in the output files of every run."""
         return {}
 
 

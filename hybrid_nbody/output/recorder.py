@@ -144,6 +144,6 @@ class Recorder:
         self.progress.update(self.model.step, self.last_step, details)
 
     def close(self) -> None:
-        """Leave the terminal and the trajectory in order."""
+        """Close the progress display and the trajectory."""
         self.progress.close()
         self.trajectory.close()
