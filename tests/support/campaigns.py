@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -239,33 +240,52 @@ def kill_campaign(run: Undisturbed, folder: Path, kills: int, seed: int) -> Coun
         How many runs were killed before their first part, later, and after their end.
     """
     chance = random.Random(seed)
-    found: Counter = Counter()
-    for number in range(kills):
-        killed_run = folder / f"killed-{number}"
-        words = [*SETTINGS, f"output.directory={killed_run}"]
-        command = [sys.executable, "-m", "hybrid_nbody", str(run.job)]
-        with subprocess.Popen(
-            [*command, *(f"--set={word}" for word in words)],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as process:
-            wait_for(killed_run / "config.yaml", process)
+
+    def kill(place: Path) -> str:
+        with started([sys.executable, "-m", "hybrid_nbody"], run, place) as process:
+            wait_until((place / "config.yaml").exists, process)
             time.sleep(chance.random() * KILL_WITHIN)
             process.kill()
-        if killed_run.exists():
-            found["killed", check_state(killed_run, run, None)] += 1
-            found["resumed", check_resumed(killed_run, run)] += 1
-            shutil.rmtree(killed_run)
-    return found
+        return "killed"
+
+    return check_killed(run, folder, kills, kill)
 
 
 KILL_WITHIN = 0.4
 """Seconds after the first step within which a run is killed; a run takes about half of them."""
 
 
-def wait_for(path: Path, process: subprocess.Popen) -> None:
-    """Return once a file is there, or the process has ended."""
-    while not path.exists() and process.poll() is None:
+def check_killed(
+    run: Undisturbed, folder: Path, kills: int, kill: Callable[[Path], str]
+) -> Counter:
+    """Check what killed runs leave, and resume them; ``kill(place)`` runs and kills one there.
+
+    Returns
+    -------
+    Counter
+        How many states there were of each kind, which `kill` returns.
+    """
+    found: Counter = Counter()
+    for number in range(kills):
+        place = folder / f"killed-{number}"
+        kind = kill(place)
+        if place.exists():
+            found[kind, check_state(place, run, None)] += 1
+            found["resumed", check_resumed(place, run)] += 1
+            shutil.rmtree(place)
+    return found
+
+
+def started(command: Sequence[str], run: Undisturbed, place: Path) -> subprocess.Popen:
+    """Start a command that does a run again, into another directory and without a word."""
+    words = [f"--set={word}" for word in (*SETTINGS, f"output.directory={place}")]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return subprocess.Popen([*command, str(run.job), *words], **quiet)
+
+
+def wait_until(happened: Callable[[], bool], process: subprocess.Popen) -> None:
+    """Return once something has happened, or the process has ended."""
+    while process.poll() is None and not happened():
         time.sleep(0.001)
 
 

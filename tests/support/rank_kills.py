@@ -2,16 +2,14 @@
 
 import os
 import random
-import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from support.campaigns import SETTINGS, Undisturbed, check_resumed, check_state
+from support.campaigns import Undisturbed, check_killed, started, wait_until
 from support.jobs import pid_of_rank, processes_of
 
 from hybrid_nbody.files.parts import entries_of
@@ -45,45 +43,36 @@ def rank_kill_campaign(run: Undisturbed, folder: Path, kills: int, seed: int) ->
         How many states there were of each kind.
     """
     chance = random.Random(seed)
-    found: Counter = Counter()
-    for number in range(kills):
-        killed = folder / f"rank-killed-{number}"
+
+    def kill(place: Path) -> str:
         victim = chance.randrange(RANKS)
         shared = chance.choice(SHARED_BYTES)
         entries = chance.randrange(len(run.contents["step"]))
-        _kill_one(run, killed, victim, shared, entries, chance.random() * DELAY)
-        kind = f"rank {victim} killed"
-        found[kind, check_state(killed, run, None)] += 1
-        found["resumed", check_resumed(killed, run)] += 1
-        shutil.rmtree(killed)
-    return found
+        program = [sys.executable, "-c", DRIVER, str(shared), "run"]
+        with started(["mpirun", "-n", str(RANKS), *program], run, place) as process:
+            try:
+                wait_until(lambda: _entries_in(place) >= entries, process)
+                time.sleep(chance.random() * DELAY)
+                _kill_rank(victim, place)
+                process.wait(PATIENCE)
+            finally:
+                _end_all(place)
+        return f"rank {victim} killed"
+
+    return check_killed(run, folder, kills, kill)
 
 
-def _kill_one(
-    run: Undisturbed, killed: Path, victim: int, shared: int, entries: int, delay: float
-) -> None:
-    """Start a run and kill a rank of it once there are some entries."""
-    words = [f"--set={word}" for word in (*SETTINGS, f"output.directory={killed}")]
-    program = [sys.executable, "-c", DRIVER, str(shared), "run", str(run.job), *words]
-    command = ["mpirun", "-n", str(RANKS), *program]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, **quiet) as process:
-        try:
-            _wait_for_entries(killed, entries, process)
-            time.sleep(delay)
-            with suppress(AssertionError, ProcessLookupError):  # the run may be over
-                os.kill(pid_of_rank(victim, killed), signal.SIGKILL)
-            process.wait(PATIENCE)
-        finally:
-            for pid in processes_of(killed):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+def _kill_rank(victim: int, place: Path) -> None:
+    """Kill a rank, unless the run is over."""
+    with suppress(AssertionError, ProcessLookupError):
+        os.kill(pid_of_rank(victim, place), signal.SIGKILL)
 
 
-def _wait_for_entries(folder: Path, wanted: int, process: subprocess.Popen) -> None:
-    """Return once the parts of a run hold enough entries, or the run has ended."""
-    while process.poll() is None and _entries_in(folder) < wanted:
-        time.sleep(0.001)
+def _end_all(place: Path) -> None:
+    """End what is left of a run."""
+    for pid in processes_of(place):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _entries_in(folder: Path) -> int:
