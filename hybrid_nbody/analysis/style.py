@@ -141,6 +141,17 @@ def ticks_text(axis: Axis, text: Callable[[float], str]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def ticks_from_zero(axis: Axis, text: Callable[[float], str]) -> None:
+    """Write the major ticks of an axis that starts at zero as `text` says, and zero as 0."""
+    ticks_text(axis, lambda value: text(value) if value else "0")
+
+
+def time_ticks(axis: Axis, per_second: float) -> None:
+    """Write the ticks of a logarithmic axis of seconds in another unit, at 1, 2, 5, 10, …."""
+    axis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=20))
+    ticks_text(axis, lambda seconds: f"{seconds * per_second:g}")
+
+
 def decades(axis: Axis, text: Callable[[float], str]) -> None:
     """Name the decades of a logarithmic axis alone."""
     axis.set_major_locator(LogLocator(10, numticks=20))

@@ -6,7 +6,7 @@ PARTS = Option(
     "--parts P,P,…", "what to measure", "phases,layouts,convergence,blocks,edges,solvers"
 )
 SIZES = Option("--sizes N,N,…", "cells along an edge, for phases, convergence and edges")
-LARGE = Option("--large N", "the same for layouts and blocks (default: 256 on a CPU, else 512)")
+LARGE = Option("--large N,N,…", "the same for layouts and blocks (default: 256 on a CPU, else 512)")
 POISSON = Option("--poisson N,N,…", "the same for solvers (default: 64; on a GPU also 128)")
 
 BENCHMARKS = (

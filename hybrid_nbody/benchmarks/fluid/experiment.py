@@ -12,7 +12,7 @@ from hybrid_nbody.benchmarks.fluid import layouts
 from hybrid_nbody.benchmarks.fluid.model import PHASES_PART, SOLVERS_PART
 from hybrid_nbody.benchmarks.fluid.problems import Settings
 from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures
-from hybrid_nbody.benchmarks.harness.measure import Column, Row
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, only
 from hybrid_nbody.benchmarks.harness.pictures import rate_text, time_text
 from hybrid_nbody.benchmarks.harness.record import Plan, carry_out
 from hybrid_nbody.errors import InputError
@@ -42,6 +42,11 @@ COLUMNS = (
 )
 
 PARTS = {part.name: part for part in (PHASES_PART, *layouts.PARTS, SOLVERS_PART)}
+USERS = {
+    option: [name for name, part in PARTS.items() if part.option == f"--{option}"]
+    for option in ("sizes", "large", "poisson")
+}
+"""The parts by name, and those that each option for the edges of grids is for."""
 
 SMALLEST = 4
 BYTES_PER_CELL = 128
@@ -52,14 +57,13 @@ STAGED_BYTES = 24
 def run(arguments: Namespace) -> int:
     """Carry out ``bench fluid`` and return the exit code."""
     parts = options.words("--parts", arguments.parts, tuple(PARTS))
-    check_used(arguments, parts)
+    options.check_used(arguments, "parts", USERS)
+    given = {f"--{name}": getattr(arguments, name) for name in USERS}
     asked = {
-        option: options.numbers(option, text, SMALLEST)
-        for option, text in (("--sizes", arguments.sizes), ("--poisson", arguments.poisson))
+        name: options.numbers(name, text, SMALLEST)
+        for name, text in given.items()
         if text is not None
     }
-    if arguments.large is not None:
-        asked["--large"] = [options.number("--large", arguments.large, SMALLEST)]
     devices = machine.find_devices(arguments.backend)
     settings = Settings(devices, arguments.backend, arguments.repeats, asked)
     chosen = [PARTS[part] for part in parts]
@@ -73,21 +77,11 @@ def run(arguments: Namespace) -> int:
     return carry_out(Plan("fluid", COLUMNS, tasks, draw, best_lines), devices, arguments)
 
 
-def check_used(arguments: Namespace, parts: Sequence[str]) -> None:
-    """Raise `InputError` if an option for the edges of grids is of no use to the chosen parts."""
-    for option in sorted({part.option for part in PARTS.values()}):
-        users = [name for name, part in PARTS.items() if part.option == option]
-        given = getattr(arguments, option.removeprefix("--")) is not None
-        if given and not set(users) & set(parts):
-            chosen = ",".join(parts)
-            raise InputError(f"{option}: is for {', '.join(users)} alone (got --parts {chosen})")
-
-
 def check_memory(devices: machine.Devices, option: str, edge: int, device: str) -> None:
     """Raise `InputError` if a grid that a device computes does not fit in memory."""
-    on_gpu = device == "gpu" and devices.gpu is not None
-    sizes = {machine.IN_MEMORY: STAGED_BYTES, machine.ON_GPU: BYTES_PER_CELL}
-    sizes = sizes if on_gpu else {machine.IN_MEMORY: BYTES_PER_CELL}
+    sizes = {machine.IN_MEMORY: BYTES_PER_CELL}
+    if device == "gpu" and devices.gpu is not None:
+        sizes = {machine.IN_MEMORY: STAGED_BYTES, machine.ON_GPU: BYTES_PER_CELL}
     for where, free in machine.memories(devices):
         if size := sizes.get(where):
             fits = int((free / size) ** (1 / 3))
@@ -98,49 +92,44 @@ def check_memory(devices: machine.Devices, option: str, edge: int, device: str) 
 def best_lines(rows: Sequence[Row]) -> list[str]:
     """Return in words which shape of block was the fastest, and what the best layout reaches."""
     lines = []
-    for part, what in (("blocks", "block"), ("layouts", "layout")):
-        for device in ("cpu", "gpu"):
-            found = measure.alike(rows, {"part": part, "device": device}, "part", "device")
-            own = pictures.having(found, "updates_per_s")
-            if own:
-                best = max(own, key=lambda row: row["updates_per_s"])
-                rate = f"{best['updates_per_s'] * 1e-9:.3g} G cell-iterations/s"
-                lines.append(f"fastest {what}, {device.upper()}: {best['rung']}, {rate}")
+    kinds = [*only(rows, part="layouts"), *only(rows, part="blocks")]
+    for _, own in measure.groups(measure.having(kinds, "updates_per_s"), "part", "device"):
+        best = max(own, key=lambda row: row["updates_per_s"])
+        what = f"{best['part'].removesuffix('s')}, {best['device'].upper()}"
+        rate = f"{best['updates_per_s'] * 1e-9:.3g} G cell-iterations/s"
+        lines.append(f"fastest {what}: {best['rung']}, {rate}")
     return lines
 
 
 LINE_COLOURS = (style.VERMILLION, style.ORANGE, style.GREEN, style.BLUE, style.SKY, style.BLACK)
 PHASES_HEIGHT = 2.3
-LABEL_SIZE = 6.5
 
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the parts that have rows, one below the other: phases as lines, all else as bars."""
-    parts = pictures.groups(pictures.having(rows, "median_s"), "part")
+    parts = measure.groups(measure.having(rows, "median_s"), "part")
     heights = [_height(part, group) for (part,), group in parts] or [1.0]
-    figure = style.new_figure(0.6 + sum(heights) + 0.45 * len(heights))
+    figure = pictures.new_figure(0.6 + sum(heights) + 0.45 * len(heights), facts)
     panels = figure.subplots(len(heights), 1, squeeze=False, height_ratios=heights)[:, 0]
     for axes, ((part,), group) in zip(panels, parts, strict=False):
         panel, title = PANELS[part]
         panel(axes, group)
         axes.set_title(title, loc="left")
-    figure.suptitle(pictures.machine_title(facts))
     return figure
 
 
 def _height(part: str, rows: list[Row]) -> float:
     """Return the height of a panel: one line a bar, and one between tables."""
-    tables = len(pictures.groups(rows, "device", "cells"))
+    tables = len(measure.groups(rows, "device", "cells"))
     return PHASES_HEIGHT if part in ("phases", "edges") else 0.3 + 0.19 * (len(rows) + tables - 1)
 
 
 def _draw_phases(axes: Axes, rows: list[Row]) -> None:
     """Draw the time of a step against the size, a line a phase."""
-    for name, colour in zip(pictures.distinct(rows, "rung"), LINE_COLOURS, strict=False):
-        own = [row for row in rows if row["rung"] == name]
+    for ((name,), own), colour in zip(measure.groups(rows, "rung"), LINE_COLOURS, strict=False):
         pictures.draw_line(axes, own, "cells", "median_s", color=colour, label=name)
         seconds = own[-1]["median_s"]
-        pictures.write_beside(axes, time_text(seconds), own[-1]["cells"], seconds, LABEL_SIZE)
+        pictures.write_beside(axes, time_text(seconds), own[-1]["cells"], seconds)
     axes.set(xscale="log", yscale="log", xlabel="cells")
     exponents = np.log10([row["median_s"] for row in rows])
     top = np.floor(exponents.max() + 0.1) + 1
@@ -153,11 +142,11 @@ def _draw_phases(axes: Axes, rows: list[Row]) -> None:
 
 def _draw_curve(axes: Axes, rows: list[Row]) -> None:
     """Draw cell-iterations a second against the size, a line a device."""
-    for (device,), own in pictures.groups(rows, "device"):
+    for (device,), own in measure.groups(rows, "device"):
         colour = pictures.DEVICE_COLOURS[device]
         pictures.draw_line(axes, own, "cells", "updates_per_s", color=colour)
     axes.set_ylim(0, 1.15 * max(row["updates_per_s"] for row in rows))
-    style.ticks_text(axes.yaxis, lambda value: rate_text(value) if value else "0")
+    style.ticks_from_zero(axes.yaxis, rate_text)
     axes.set_xlabel("cells along an edge")
 
 
@@ -165,14 +154,10 @@ def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Cal
     """Draw a bar a row and its limit; ``text(row)`` stands beside it, ``label(value)`` at ticks."""
     names: dict[int, str] = {}
     y = 0
-    for _, table in pictures.groups(rows, "device", "cells"):
+    for _, table in measure.groups(rows, "device", "cells"):
         for row in table:
             colour = pictures.DEVICE_COLOURS[row["device"]]
-            pictures.draw_bar(axes, y, row[key], colour, height=0.75)
-            end = max(row[key], row.get("limit", 0))
-            pictures.write_beside(axes, text(row), end, y, LABEL_SIZE)
-            if "limit" in row:
-                pictures.mark_limit(axes, row["limit"], y)
+            pictures.draw_bar(axes, y, row[key], colour, text(row), row.get("limit", 0))
             names[y] = f"{row['rung']}, {row['cells']}³"
             y += 1
         y += 1
@@ -180,7 +165,7 @@ def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Cal
     most = max(max(row[key], row.get("limit", 0)) for row in rows)
     if most < 20 * least:
         axes.set_xlim(0, 1.45 * most)
-        style.ticks_text(axes.xaxis, lambda value: label(value) if value else "0")
+        style.ticks_from_zero(axes.xaxis, label)
     else:  # they differ too much to start at zero
         axes.set_xscale("log")
         axes.set_xlim(least / 2, most * (most / (least / 2)) ** 0.5)
@@ -188,15 +173,11 @@ def _draw_bars(axes: Axes, rows: list[Row], key: str, label: Callable, text: Cal
     pictures.name_bars(axes, names, y - 1.4, size=7)
 
 
-def _draw_layouts(axes: Axes, rows: list[Row]) -> None:
-    """Draw the rate of each layout, with a line where copying its bytes would end."""
-    compared = pictures.having(rows, "share_of_copy")
-    limited = [row | {"limit": row["updates_per_s"] / row["share_of_copy"]} for row in compared]
-    _draw_rates(axes, limited)
-
-
 def _draw_rates(axes: Axes, rows: list[Row]) -> None:
-    """Draw cell-iterations a second, and the share of a copy where there is one."""
+    """Draw cell-iterations a second, with a line where copying as many bytes would end."""
+    rows = [dict(row) for row in measure.having(rows, "updates_per_s")]
+    for row in measure.having(rows, "share_of_copy"):
+        row["limit"] = row["updates_per_s"] / row["share_of_copy"]
 
     def text(row: Row) -> str:
         share = f", {row['share_of_copy']:.0%}" if "limit" in row else ""
@@ -216,7 +197,7 @@ def _draw_solvers(axes: Axes, rows: list[Row]) -> None:
 
 PANELS = {
     "phases": (_draw_phases, "Phases: time of a step of the plume"),
-    "layouts": (_draw_layouts, "Layouts: cell-iterations/s (line: a copy of as many bytes)"),
+    "layouts": (_draw_rates, "Layouts: cell-iterations/s (line: a copy of as many bytes)"),
     "convergence": (_draw_rates, "Convergence tests: cell-iterations/s"),
     "blocks": (_draw_rates, "Shapes of blocks, interleaved arrays: cell-iterations/s"),
     "edges": (_draw_curve, "Edges: cell-iterations/s of the model"),

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.benchmarks.fluid import problems, sweeps
 from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part
-from hybrid_nbody.benchmarks.harness.machine import copy_rate, fastest
-from hybrid_nbody.benchmarks.harness.measure import Row, Stop, speedup
+from hybrid_nbody.benchmarks.harness.machine import COPY_BYTES, COPY_TIMINGS, copy_rate, fastest
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop, only
 from hybrid_nbody.fluid.kernels import reference
 from hybrid_nbody.fluid.kernels.gpu.red_black import LONGEST_PASS
 from hybrid_nbody.fluid.stencil import POISSON
@@ -41,8 +41,6 @@ INTERLEAVED = 24
 APART = 12
 """Bytes that an iteration moves for a cell: reads of x and b, and writes of x."""
 
-COPY_BYTES = 512 * 2**20
-COPY_TIMINGS = 40
 COPY = "copy"
 
 
@@ -54,7 +52,7 @@ class Copy(NamedTuple):
     threads: int | None = None
 
     def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
-        rate = copy_rate_of_gpu(backend) if self.device == "gpu" else copy_rate_of_memory(backend)
+        rate = copy_rate(backend) if self.device == "gpu" else copy_rate_of_memory(backend)
         return {"bytes_per_cell": 2 * np.dtype("f4").itemsize, "bytes_per_s": rate}
 
 
@@ -66,7 +64,6 @@ class Layout(NamedTuple):
     make: Callable[[Any, problems.Cells], Any]
     bytes_per_cell: float = 0
     threads: int | None = None
-    compared: bool = True
 
     def row(self, repeats: int, backend: Any, head: Row, rows: list[Row], stop: Stop) -> Row:
         edge = head["cells"]
@@ -80,15 +77,12 @@ class Layout(NamedTuple):
         taken = problems.per(several, ITERATIONS)
         rate = int(np.prod(cells)) / taken.median
         row = {**taken.columns, **checked, "updates_per_s": rate}
-        if not self.compared:
-            return row
         if not self.bytes_per_cell:
-            return row | speedup(rows, head, taken.median, "part", "cells", "device")
+            return row
         moved = rate * self.bytes_per_cell
         row |= {"bytes_per_cell": self.bytes_per_cell, "bytes_per_s": moved}
-        copies = [other for other in rows if other["rung"] == COPY]
-        rates = [other["bytes_per_s"] for other in copies if other["device"] == self.device]
-        return row | ({"share_of_copy": moved / rates[-1]} if rates and rates[-1] else {})
+        copies = [copy["bytes_per_s"] for copy in only(rows, rung=COPY, device=self.device)]
+        return row | ({"share_of_copy": moved / copies[-1]} if copies and copies[-1] else {})
 
 
 MANY = "{} iterations in one pass (model)"
@@ -138,6 +132,7 @@ PARTS = (
         "Convergence, {edge}^3 cells, {device} (a CPU: one thread): "
         f"an iteration of {ITERATIONS} in a row",
         STRATEGIES,
+        compared=("part", "cells", "device"),
     ),
     Part(
         "blocks",
@@ -152,7 +147,7 @@ PARTS = (
         "--sizes",
         EDGES,
         "Edges, {device}: a red-black iteration, as the model relaxes a whole grid",
-        [Layout("model", device, sweeps.ModelRelax, compared=False) for device in EDGES],
+        [Layout("model", device, sweeps.ModelRelax) for device in EDGES],
         row="{edge}^3",
     ),
 )
@@ -185,13 +180,3 @@ def copy_rate_of_memory(backend: Any) -> float:
 
         copy()
         return 2 * source.nbytes / fastest(backend, copy, COPY_TIMINGS)
-
-
-def copy_rate_of_gpu(backend: Any) -> float:
-    """Return the same of a GPU's memory: by a kernel, or by CUDA's own copy if that is faster."""
-    source = backend.zeros(COPY_BYTES // 4, "f4")
-    target = backend.zeros(COPY_BYTES // 4, "f4")
-    copy = partial(backend.xp.copyto, target, source)
-    copy()
-    by_cuda = 2 * source.nbytes / fastest(backend, copy, COPY_TIMINGS)
-    return max(by_cuda, copy_rate(backend))

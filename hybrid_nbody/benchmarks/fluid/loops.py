@@ -6,11 +6,9 @@ is the cell x = 2 c + ((k + y + z) & 1). A cell at a wall takes its own value fo
 
 from functools import cache
 
-import numpy as np
 from numba import njit, prange
 
 from hybrid_nbody.benchmarks.harness.loops import compiled, compiled_parallel
-from hybrid_nbody.fluid.kernels.reference import colour_of
 
 inlined = njit(inline="always", error_model="numpy")
 
@@ -137,19 +135,3 @@ def relaxing(note, zero):
                 return
 
     return relax
-
-
-def split(field):
-    """Return the colours of a field, nx even."""
-    colour = colour_of(field.shape)
-    return np.stack([field[colour == k].reshape(*field.shape[:2], -1) for k in (0, 1)])
-
-
-def merge(colours):
-    """Return the field of its colours."""
-    shape = (*colours.shape[1:3], 2 * colours.shape[3])
-    colour = colour_of(shape)
-    field = np.empty(shape, colours.dtype)
-    for k in (0, 1):
-        field[colour == k] = colours[k].reshape(-1)
-    return field

@@ -9,7 +9,7 @@ from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.timing import seconds_of
 from hybrid_nbody.benchmarks.fluid import problems
 from hybrid_nbody.benchmarks.fluid.problems import FREE_SLIP, SMALL, Part, Settings
-from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times, speedup
+from hybrid_nbody.benchmarks.harness.measure import Row, Stop, Times
 from hybrid_nbody.benchmarks.harness.record import Task
 from hybrid_nbody.fluid.config import FluidConfig
 from hybrid_nbody.fluid.kernels import reference
@@ -72,7 +72,7 @@ class Phase(NamedTuple):
         }
         if steps == PLUME_STEPS and (self.solver, edge) in TOTALS:
             row["total_error"] = abs(total / TOTALS[self.solver, edge] - 1)
-        return row | speedup(rows, head, taken.median, "part", "cells")
+        return row
 
 
 PHASES = (
@@ -131,6 +131,7 @@ PHASES_PART = PhasesPart(
     {"cpu": (42, 84), "gpu": (42, 84, 168, 336)},
     "Phases, {edge}^3 cells: a step of the plume, at most 20 iterations a solve",
     PHASES,
+    compared=("part", "cells"),
 )
 
 
@@ -248,8 +249,7 @@ class Solver(NamedTuple):
             whole.solve(problem.x, problem.b, POISSON, problem.workspace)
 
         taken = problems.measured(backend, solve, repeats, stop)
-        row = {**taken.columns, "iterations": needed, "residual": problem.residual()}
-        return row | speedup(rows, head, taken.median, "part", "cells", "device")
+        return {**taken.columns, "iterations": needed, "residual": problem.residual()}
 
 
 BALL = {"sphere": {"centre": [0.5, 0.5, 0.5], "radius": 0.2}}
@@ -277,8 +277,7 @@ class Projection(NamedTuple):
 
         taken = problems.measured(backend, project, repeats, stop, captured=False)
         left = projection.divergence(velocity) / stepper.grid.largest_speed(velocity)
-        row = {**taken.columns, "iterations": projection.iterations, "residual": left}
-        return row | speedup(rows, head, taken.median, "part", "cells", "device")
+        return {**taken.columns, "iterations": projection.iterations, "residual": left}
 
     def stepper(self, backend: Backend, edge: int) -> Any:
         """Return a fluid of which a ball moves, with all its divergence."""
@@ -301,10 +300,11 @@ class Projection(NamedTuple):
         return stepper
 
 
-PROJECTIONS: tuple[tuple[str, tuple[dict[str, Any], ...]], ...] = (
-    ("staggered", ()),
-    ("staggered, a ball", (BALL,)),
-)
+def rungs_on(device: str) -> list[Solver | Projection]:
+    """Return what is solved on a device."""
+    projections = Projection("staggered", device), Projection("staggered, a ball", device, (BALL,))
+    return [*(Solver(name, device) for name in SOLVERS), *projections]
+
 
 SOLVERS_PART = Part(
     "solvers",
@@ -312,12 +312,6 @@ SOLVERS_PART = Part(
     {"cpu": (64,), "gpu": (64, 128)},
     "Solvers, {edge}^3 cells, {device}: "
     f"Poisson's equation to a relative residual of {RESIDUAL:g}",
-    [
-        rung
-        for device in ("cpu", "gpu")
-        for rung in (
-            *(Solver(name, device) for name in SOLVERS),
-            *(Projection(name, device, obstacles) for name, obstacles in PROJECTIONS),
-        )
-    ],
+    [rung for device in ("cpu", "gpu") for rung in rungs_on(device)],
+    compared=("part", "cells", "device"),
 )

@@ -65,7 +65,8 @@ class Part:
 
     `option` asks for the edges, and `sizes` has the default ones for each device. A rung has a
     name, a device, and threads of a CPU (None: all); ``row(repeats, backend, head, rows, stop)``
-    returns what is added to its head. The name of a row, `row`, stands in the column `also`, too.
+    returns what is added to its head. Rows that agree in the columns `compared`, if there are any,
+    have speed-ups over the first. The name of a row, `row`, stands in the column `also`, too.
     """
 
     name: str
@@ -73,6 +74,7 @@ class Part:
     sizes: Mapping[str, tuple[int, ...]]
     title: str
     rungs: Sequence[Any]
+    compared: tuple[str, ...] = ()
     also: str = "rung"
     row: str = "{rung.name}"
 
@@ -89,18 +91,18 @@ class Part:
                 name = self.row.format(rung=rung, edge=edge)
                 head = {"part": self.name, "cells": edge, "device": rung.device, "rung": name}
                 head[self.also] = name
-                yield Task(section, name, partial(_row, head, rung, settings))
+                yield Task(section, name, partial(self._row, head, rung, settings))
 
-
-def _row(head: Row, rung: Any, settings: Settings, rows: list[Row], stop: Stop) -> Row:
-    backend = settings.devices.gpu
-    if rung.device == "gpu" and not backend:
-        return head | {"note": "needs a GPU"}
-    stop()
-    if rung.device == "cpu":  # Numba's threads are those of the last backend
-        backend = CpuBackend(rung.threads or settings.devices.cpu.threads)
-    head["threads"] = getattr(backend, "threads", None)
-    return head | rung.row(settings.repeats, backend, head, rows, stop)
+    def _row(self, head: Row, rung: Any, settings: Settings, rows: list[Row], stop: Stop) -> Row:
+        backend = settings.devices.gpu
+        if rung.device == "gpu" and not backend:
+            return head | {"note": "needs a GPU"}
+        stop()
+        if rung.device == "cpu":  # Numba's threads are those of the last backend
+            backend = CpuBackend(rung.threads or settings.devices.cpu.threads)
+        head["threads"] = getattr(backend, "threads", None)
+        row = head | rung.row(settings.repeats, backend, head, rows, stop)
+        return row | (measure.speedup(rows, row, *self.compared) if self.compared else {})
 
 
 def measured(

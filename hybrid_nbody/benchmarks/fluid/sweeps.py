@@ -56,34 +56,6 @@ class InterleavedLoops:
         return self.x
 
 
-NOTES = {
-    "nothing": (np.int64(0), -1.0),
-    "count": (np.int64(0), 0.0),
-    "largest": (np.float32(0), float(TOLERANCE)),
-}
-"""What is noted of changes: its first value, and a limit up to which iterations end."""
-
-
-class ColourLoops(InterleavedLoops):
-    """Colours in separate arrays on CPU threads; see `NOTES`."""
-
-    def __init__(self, backend: Any, cells: Cells, note: str):
-        super().__init__(backend, cells)
-        zero, self.limit = NOTES[note]
-        self.relax = self.loops.relaxing(getattr(self.loops, note), zero)
-        self.noted = np.zeros((2, cells[2]))
-
-    def load(self, x: NDArray, b: NDArray) -> None:
-        self.x = self.loops.split(x)
-        self.b = self.loops.split(b)
-
-    def iterate(self, count: int) -> None:
-        self.relax(self.x, self.b, FACTOR, TOLERANCE, count, self.noted, self.limit)
-
-    def result(self) -> NDArray:
-        return self.loops.merge(self.x)
-
-
 class PlainKernels:
     """Interleaved arrays on a GPU, by ``sweeps.cu``; a subclass notes changes."""
 
@@ -191,6 +163,38 @@ class ModelSweeps:
     def result(self) -> NDArray:
         self.kernels.merge(self.x, self.field)
         return self.backend.download(self.field[1:-1])
+
+
+NOTES = {
+    "nothing": (np.int64(0), -1.0),
+    "count": (np.int64(0), 0.0),
+    "largest": (np.float32(0), float(TOLERANCE)),
+}
+"""What is noted of changes: its first value, and a limit up to which iterations end."""
+
+
+class ColourLoops(ModelSweeps):
+    """The same by `hybrid_nbody.benchmarks.fluid.loops`, on arrays without padding; see `NOTES`."""
+
+    def __init__(self, backend: Any, cells: Cells, note: str):
+        from hybrid_nbody.benchmarks.fluid import loops  # compiled for the backend's threads
+
+        super().__init__(backend, cells)
+        zero, self.limit = NOTES[note]
+        self.relax = loops.relaxing(getattr(loops, note), zero)
+        self.noted = np.zeros((2, cells[2]))
+        self.inside = np.s_[:, 1:-1, :, : cells[0] // 2]
+
+    def load(self, x: NDArray, b: NDArray) -> None:
+        super().load(x, b)
+        self.own = self.x[self.inside].copy(), self.b[self.inside].copy()
+
+    def iterate(self, count: int) -> None:
+        self.relax(*self.own, FACTOR, TOLERANCE, count, self.noted, self.limit)
+
+    def result(self) -> NDArray:
+        self.x[self.inside] = self.own[0]
+        return super().result()
 
 
 class ModelRelax(ModelSweeps):

@@ -21,7 +21,6 @@ from hybrid_nbody.backends.timing import Spans, seconds_of
 from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures, runs
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, alike
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
-from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
 from hybrid_nbody.nbody.kernels.expansions import LARGEST, SMALLEST
@@ -117,12 +116,11 @@ def true_accelerations(backend: Backend, problem: runs.Problem, targets: NDArray
 def run(arguments: Namespace) -> int:
     """Carry out ``bench fmm`` and return the exit code."""
     names = options.words("--distributions", arguments.distributions, tuple(DISTRIBUTIONS))
-    accuracies = read_accuracies(arguments.accuracies)
+    accuracies = options.list_of(float, "--accuracies", arguments.accuracies, SMALLEST, LARGEST)
     asked = options.sizes(arguments)
     devices = machine.find_devices(arguments.backend)
     sweep = Sweep(arguments.precision, arguments.repeats, accuracies)
-    wanted = filter(None, (devices.cpu, devices.gpu))
-    backends = [one for one in wanted if arguments.backend in ("auto", one.name)]
+    backends = devices.wanted(arguments.backend)
     sizes = {one.name: sorted(asked or SIZES[one.name]) for one in backends}
     machine.check_memory(devices, [max(some) for some in sizes.values()])
     tasks = [
@@ -135,27 +133,13 @@ def run(arguments: Namespace) -> int:
     return carry_out(plan, devices, arguments)
 
 
-def read_accuracies(text: str) -> list[float]:
-    """Return the accuracies of a list such as ``1e-3,1e-5``, the largest first."""
-    try:
-        found = sorted({float(word) for word in text.split(",")}, reverse=True)
-    except ValueError:
-        found = []
-    if not found or not SMALLEST <= found[-1] <= found[0] <= LARGEST:
-        allowed = f"from {LARGEST:g} to {SMALLEST:g}"
-        raise InputError(
-            f"--accuracies: must be numbers {allowed}, separated by commas (got '{text}')"
-        )
-    return found
-
-
 class Sweep:
     """All rows: for each size the direct sum, and trees of every accuracy."""
 
     def __init__(self, precision: str, repeats: int, accuracies: Sequence[float]):
         self.precision = precision
         self.repeats = repeats
-        self.accuracies = accuracies
+        self.accuracies = sorted(accuracies, reverse=True)
         self.case = lru_cache(maxsize=1)(Case.of)
 
     def tasks(self, backend: Backend, name: str, sizes: Sequence[int]) -> Iterator[Task]:
@@ -179,7 +163,7 @@ class Sweep:
         if expected > LONGEST_ROW:
             return head | {"note": f"left out: about {duration(expected)}"}
         case = self.case(backend, head["distribution"], head["bodies"])
-        run = runs.ProductionRun(backend, self.precision, case.problem)
+        run = runs.ProductionRun(backend, case.problem, self.precision)
         row = head | self._times(backend, run.force, head["bodies"], stop)
         return row | case.errors(backend, run.state.acceleration)
 
@@ -193,7 +177,7 @@ class Sweep:
         row |= {"order": force.expansion.order, "capacity": force.expansion.capacity}
         row |= case.errors(backend, force.state.acceleration)
         row["bytes_per_body"] = bytes_of(force, set()) / number
-        direct = pictures.having(alike(rows, head | {"method": DIRECT}, *SAME_BODIES), "median_s")
+        direct = measure.having(alike(rows, head | {"method": DIRECT}, *SAME_BODIES), "median_s")
         if direct:
             row["against_direct"] = direct[-1]["median_s"] / row["median_s"]
         stop()
@@ -211,13 +195,9 @@ class Sweep:
 
 def expected_seconds(head: Row, rows: Sequence[Row], precision: str) -> float:
     """Return how long the timings of a direct sum take, by one of fewer bodies if there is one."""
-    number = head["bodies"]
-    seconds = SPEEDS[head["device"]].seconds_of_pairs(number, precision)
-    earlier = pictures.having(alike(rows, head, "device", "method"), "median_s")
-    if earlier:
-        nearest = max(earlier, key=lambda row: row["bodies"])
-        seconds = nearest["median_s"] * (number / nearest["bodies"]) ** 2
-    return (FEWEST + 2) * seconds
+    usual = SPEEDS[head["device"]].seconds_of_pairs(head["bodies"], precision)
+    earlier = measure.having(alike(rows, head, "device", "method"), "median_s")
+    return (FEWEST + 2) * measure.expected_seconds(earlier, head["bodies"], usual)
 
 
 def phases_of(backend: Backend, force: TreeForce) -> Row:
@@ -274,16 +254,9 @@ def bytes_of(thing: Any, seen: set[int]) -> int:
 LINE = ("device", "distribution", "method")
 
 
-def lines_of(rows: Sequence[Row]) -> list[tuple[tuple, list[Row]]]:
-    """Return the values of `LINE`, and the measured rows of each, by size."""
-    heads = {tuple(row[key] for key in LINE): row for row in pictures.having(rows, "rate")}
-    measured = pictures.having(rows, "rate")
-    return [(head, alike(measured, row, *LINE)) for head, row in heads.items()]
-
-
 def crossovers(rows: Sequence[Row]) -> list[Row]:
     """Return the bodies from which each tree is faster than the direct sum, where they cross."""
-    lines = lines_of(rows)
+    lines = measure.groups(measure.having(rows, "rate"), *LINE)
     seconds = {head: {row["bodies"]: row["median_s"] for row in own} for head, own in lines}
     found = []
     for (*bodies, method), tree in seconds.items():
@@ -306,17 +279,16 @@ def faster_from(tree: dict[int, float], direct: dict[int, float]) -> int | None:
 def conclude(rows: Sequence[Row]) -> list[str]:
     """Return in words where trees become faster than the direct sum, and what is less exact."""
     lines = []
-    for (device, distribution), own in pictures.groups(crossovers(rows), "device", "distribution"):
+    for (device, distribution), own in measure.groups(crossovers(rows), "device", "distribution"):
         points = ", ".join(f"{row['method']} from {row['bodies']} bodies" for row in own)
         lines.append(f"{distribution}, {device.upper()}: faster than direct: {points}")
-    trees = pictures.having(rows, "accuracy")
-    kept = [row for row in trees if keeps_promise(row)]
-    lines.append(f"{len(kept)} of {len(trees)} trees are as exact as promised")
-    for row in trees:
-        if not keeps_promise(row):
-            error = f"{row['error_rms']:.1e}, {row['error_most']:.1e} at 99.9 %"
-            where = f"{row['distribution']}, {row['bodies']} bodies, {row['method']}"
-            lines.append(f"  LESS exact than promised: {where}: {error}")
+    trees = measure.having(rows, "accuracy")
+    wrong = [row for row in trees if not keeps_promise(row)]
+    lines.append(f"{len(trees) - len(wrong)} of {len(trees)} trees are as exact as promised")
+    for row in wrong:
+        error = f"{row['error_rms']:.1e}, {row['error_most']:.1e} at 99.9 %"
+        where = f"{row['distribution']}, {row['bodies']} bodies, {row['method']}"
+        lines.append(f"  LESS exact than promised: {where}: {error}")
     return lines
 
 
@@ -328,22 +300,20 @@ def keeps_promise(row: Row) -> bool:
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate against bodies for the first distribution, and against errors for all."""
-    figure = style.new_figure(3.8)
+    rows = measure.having(rows, "rate")
+    rows = alike(rows, rows[-1], "device") if rows else []
+    figure = pictures.new_figure(3.8, facts, rows[0]["device"] if rows else "")
     left, right = figure.subplots(1, 2, sharey=True)
-    rows = pictures.having(rows, "rate")
     if rows:
-        device = rows[-1]["device"]
-        rows = [row for row in rows if row["device"] == device]
-        _draw_sizes(left, [row for row in rows if row["distribution"] == rows[0]["distribution"]])
-        _draw_errors(right, pictures.having(rows, "accuracy"))
-        figure.suptitle(pictures.machine_title(facts, device))
+        _draw_sizes(left, alike(rows, rows[0], "distribution"))
+        _draw_errors(right, measure.having(rows, "accuracy"))
     return figure
 
 
 def _draw_sizes(axes: Axes, rows: list[Row]) -> None:
     """Draw the rate against bodies, a line for the direct sum and for each accuracy."""
     colours = (style.BLACK, *style.BODY_COLOURS)
-    for ((_, _, method), own), colour in zip(lines_of(rows), colours, strict=False):
+    for ((method,), own), colour in zip(measure.groups(rows, "method"), colours, strict=False):
         pictures.draw_line(axes, own, "bodies", "rate", color=colour, label=method)
     style.size_axis(axes, {row["bodies"] for row in rows}, base=2)
     axes.tick_params(axis="x", labelsize=6)
@@ -356,8 +326,7 @@ def _draw_sizes(axes: Axes, rows: list[Row]) -> None:
 def _draw_errors(axes: Axes, rows: list[Row]) -> None:
     """Draw the rate against the error at the largest size, a line for each distribution."""
     largest = max((row["bodies"] for row in rows), default=0)
-    rows = [row for row in rows if row["bodies"] == largest]
-    lines = pictures.groups(rows, "distribution")
+    lines = measure.groups(measure.only(rows, bodies=largest), "distribution")
     for ((name,), own), colour in zip(lines, style.BODY_COLOURS, strict=False):
         pictures.draw_line(axes, own, "error_rms", "rate", color=colour, label=name)
     axes.set(xscale="log", xlabel="rms error over the rms acceleration")

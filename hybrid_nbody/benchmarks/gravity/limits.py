@@ -114,28 +114,27 @@ class Limits:
 
     def task(self, precision: str, number: int, kernel: str) -> Task:
         section = f"{precision}: random in [-5, 5]^3, masses in [1, 10]"
-        measured = partial(self._row, precision, number, kernel)
-        return Task(section, f"{number} bodies, {kernel}", measured)
+        head = {"precision": precision, "bodies": number, "kernel": kernel}
+        return Task(section, f"{number} bodies, {kernel}", partial(self._row, head))
 
-    def _row(self, precision: str, number: int, kernel: str, rows: list[Row], stop: Stop) -> Row:
+    def _row(self, head: Row, rows: list[Row], stop: Stop) -> Row:
+        precision = head["precision"]
+        number = head["bodies"]
+        kernel = head["kernel"]
         problem = self.problem(number)
         if kernel == EQUAL:
             problem = replace(problem, mass=np.ones_like(problem.mass))
-        run = runs.ProductionRun(self.backend, precision, problem)
+        run = runs.ProductionRun(self.backend, problem, precision)
         run.force()
         taken = timed(self.backend, action_of(kernel, run), self.repeats, stop)
-        row = {"precision": precision, "bodies": number, "kernel": kernel} | taken.columns
+        row = head | taken.columns
         if kernel == PACK:
             return row
-        rate = number**2 / taken.median
         counts_as = ACCELERATIONS if kernel == ATOMIC else kernel
-        kernels = run.kernels
-        row |= {
-            "times_a_pair": kernels.times_a_pair,
-            "targets": kernels.jerk_targets if kernel == JERKS else kernels.targets,
-        }
+        row["times_a_pair"] = run.kernels.times_a_pair
+        row["targets"] = run.kernels.jerk_targets if kernel == JERKS else run.kernels.targets
         most = ceiling(self.peak(), precision, counts_as)
-        return row | against(rate, INSTRUCTIONS[precision][counts_as], most)
+        return row | against(number**2 / taken.median, INSTRUCTIONS[precision][counts_as], most)
 
     def tree_task(self, number: int, accuracy: str, kernel: str) -> Task:
         section = "trees: Plummer spheres, single precision; of the far field, translations"
@@ -167,7 +166,7 @@ class Limits:
         if not rows:
             return []
         lines = [self.peak().description]
-        for (precision, number), group in pictures.groups(rows, "precision", "bodies"):
+        for (precision, number), group in measure.groups(rows, "precision", "bodies"):
             seconds = {row["kernel"]: row["median_s"] for row in group}
             compared = (seconds.get(name) for name in (ACCELERATIONS, ATOMIC, PACK))
             lines += costs(f"{precision}, {number} bodies:", *compared)
@@ -231,22 +230,20 @@ def costs(head: str, fixed: float | None, atomic: float | None, pack: float | No
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate of each kernel as a bar, and its ceiling as a line across."""
-    rows = pictures.having(rows)
-    figure = style.new_figure(1.0 + 0.2 * len(rows))
+    rows = measure.having(rows)
+    figure = pictures.new_figure(1.0 + 0.2 * len(rows), facts, "gpu")
     axes = figure.subplots()
     names: dict[int, str] = {}
     for y, row in enumerate(rows):
-        rate, most = row["interactions_per_s"], row["ceiling"]
-        pictures.draw_bar(axes, y, rate, pictures.PRECISION_COLOURS[row["precision"]])
-        pictures.mark_limit(axes, most, y)
+        rate = row["interactions_per_s"]
+        colour = pictures.PRECISION_COLOURS[row["precision"]]
         text = f"{pictures.rate_text(rate)}, {row['share_of_ceiling']:.0%}"
-        pictures.write_beside(axes, text, max(rate, most), y)
+        pictures.draw_bar(axes, y, rate, colour, text, row["ceiling"])
         names[y] = f"{row['precision']}, {row['kernel']}, {row['bodies']}"
     pictures.name_bars(axes, names, len(rows) - 0.4)
     axes.margins(x=0.15)
-    style.ticks_text(axes.xaxis, lambda rate: pictures.rate_text(rate) if rate else "0")
+    style.ticks_from_zero(axes.xaxis, pictures.rate_text)
     axes.set_xlabel(f"{pictures.RATE} (line: what the instructions allow at most)")
-    figure.suptitle(pictures.machine_title(facts, "gpu"))
     return figure
 
 

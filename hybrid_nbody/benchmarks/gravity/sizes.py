@@ -27,10 +27,9 @@ COLUMNS = (
     measure.BODIES.shown("Bodies", note="note"),
     Column("note", "why a row was not measured"),
     *measure.timing_columns(" of a force", "forces"),
-    measure.GFLOPS.shown("\nGFLOP/s", "3"),
+    measure.GFLOPS,
     Column("share_of_ceiling", "of single precision's issue slots", "of the\nceiling", ".1%"),
-    measure.ERROR_MEDIAN.shown("relative\nerror", ".0e"),
-    measure.ERROR_MAX.shown("\nlargest", ".0e", rank=1),
+    *measure.CHECKS[-2:],
 )
 
 
@@ -43,8 +42,7 @@ def run(arguments: Namespace) -> int:
     tasks = [
         task
         for precision in PRECISIONS
-        for backend in (devices.cpu, devices.gpu)
-        if backend and arguments.backend in ("auto", backend.name)
+        for backend in devices.wanted(arguments.backend)
         for task in sweep.tasks(backend, precision)
     ]
     return carry_out(Plan("sizes", COLUMNS, tasks, draw, sweep.conclude), devices, arguments)
@@ -68,10 +66,11 @@ class Sweep:
             yield Task(section, f"{number} bodies", partial(self._row, head, backend))
 
     def _row(self, head: Row, backend: Backend, rows: list[Row], stop: Stop) -> Row:
-        expected = expected_seconds(head, rows, self.repeats)
+        earlier = series(rows, head["device"], head["precision"])
+        expected = measure.expected_seconds(earlier, head["bodies"]) * (self.repeats + 3)
         if expected > self.longest:
             return head | {"note": f"left out: about {duration(expected)}"}
-        run = ProductionRun(backend, head["precision"], self.problem(head["bodies"]))
+        run = ProductionRun(backend, self.problem(head["bodies"]), head["precision"])
         checked = check(run, head["bodies"], stop)
         taken = timed(backend, run.force, self.repeats, stop)
         row = head | taken.columns | checked | rates(run, taken.median, head["bodies"])
@@ -81,7 +80,7 @@ class Sweep:
 
     def conclude(self, rows: Sequence[Row]) -> list[str]:
         """Return the peak of the GPU and the crossovers, in words."""
-        lines = [self.peak().description] if pictures.having(rows, "share_of_ceiling") else []
+        lines = [self.peak().description] if measure.having(rows, "share_of_ceiling") else []
         for precision in PRECISIONS:
             if series(rows, "cpu", precision) and series(rows, "gpu", precision):
                 found = crossover(rows, precision)
@@ -92,19 +91,9 @@ class Sweep:
         return lines
 
 
-def expected_seconds(head: Row, rows: Sequence[Row], repeats: int) -> float:
-    """Return how long a row will take, by the largest size before it; zero for the first."""
-    earlier = series(rows, head["device"], head["precision"])
-    if not earlier:
-        return 0.0
-    force = earlier[-1]["median_s"] * (head["bodies"] / earlier[-1]["bodies"]) ** 2
-    return force * (repeats + 3)
-
-
 def series(rows: Sequence[Row], device: str, precision: str) -> list[Row]:
     """Return the measured rows of a device and a precision, in the order of their sizes."""
-    head = {"device": device, "precision": precision}
-    return pictures.having(measure.alike(rows, head, *head))
+    return measure.having(measure.only(rows, device=device, precision=precision))
 
 
 def crossover(rows: Sequence[Row], precision: str) -> tuple[float, float] | None:
@@ -114,25 +103,25 @@ def crossover(rows: Sequence[Row], precision: str) -> tuple[float, float] | None
     return measure.crossing(*rates)
 
 
+STAR: pictures.Look = {"markersize": 11, "mec": style.BLACK, "mew": 0.6, "zorder": 4}
+
+
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate against bodies for each backend and precision, and mark the crossovers."""
-    figure = style.new_figure(4.0)
+    figure = pictures.new_figure(4.0, facts)
     axes = figure.subplots()
     axes.set_yscale("log")
-    rows = pictures.having(rows)
-    crossovers = {name: crossover(rows, name) for name in pictures.distinct(rows, "precision")}
-    for (device, precision), group in pictures.groups(rows, "device", "precision"):
+    rows = measure.having(rows)
+    for (device, precision), group in measure.groups(rows, "device", "precision"):
         name = f"{device.upper()}, {precision}"
-        found = crossovers[precision]
-        if device == "gpu" and found:
+        colour = pictures.PRECISION_COLOURS[precision]
+        found = crossover(rows, precision) if device == "gpu" else None
+        if found:
             name += f": faster from {found[0]:.0f} bodies"
-        look = {"color": pictures.PRECISION_COLOURS[precision], "label": name}
+            axes.plot(*found, "*", color=colour, **STAR)
+        look: pictures.Look = {"color": colour, "label": name}
         line = "o-" if device == "gpu" else "s--"
         pictures.draw_line(axes, group, "bodies", "interactions_per_s", line, **look)
-    star: pictures.Look = {"markersize": 11, "mec": style.BLACK, "mew": 0.6, "zorder": 4}
-    for precision, found in crossovers.items():
-        if found:
-            axes.plot(*found, "*", color=pictures.PRECISION_COLOURS[precision], **star)
     _draw_ceiling(axes, rows)
     axes.set_ylim(*style.whole_decades(*axes.get_ylim()))
     style.decades(axes.yaxis, pictures.rate_text)
@@ -140,7 +129,6 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     axes.tick_params(axis="x", labelsize=6)
     axes.set(xlabel="bodies", ylabel=pictures.RATE)
     axes.legend(loc="lower right")
-    figure.suptitle(pictures.machine_title(facts))
     return figure
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
 from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.base import Backend
@@ -41,6 +41,7 @@ SHARES = tuple(k / 10 for k in range(1, 10))
 MULTIPLES = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0)
 """Shares that are measured: everywhere, and at these multiples of the predicted optimum."""
 
+REMEDY = "; --roles cpu lets CPU threads play both roles, to see what this does"
 NAMES = {"gpu": "GPU alone", "cpu": "CPU in the GPU's role, alone"}
 
 ROW_SECONDS = 2.0
@@ -71,7 +72,7 @@ def run(arguments: Namespace) -> int:
     sizes = options.sizes(arguments, SIZES[arguments.roles])
     precisions = options.words("--precisions", arguments.precisions, tuple(PRECISIONS))
     threads = read_threads(arguments.threads)
-    devices = find(arguments.roles)
+    devices = find_devices(arguments.roles, REMEDY)
     check_memory(devices, sizes)
     main = devices.gpu or CpuBackend(threads)
     helper = CpuBackend(threads)
@@ -94,17 +95,6 @@ def read_threads(text: str | None) -> int:
     return threads
 
 
-def find(roles: str) -> Devices:
-    """Return the devices of this machine; raise `InputError` if the roles ask for a missing GPU."""
-    try:
-        return find_devices(roles)
-    except InputError as error:
-        if roles == "cpu":
-            raise
-        remedy = "--roles cpu lets CPU threads play both roles, to see what this does"
-        raise InputError(f"{error}; {remedy}") from error
-
-
 class Problem:
     """The rows of a precision and number of bodies on a GPU (or its stand-in) and the CPU."""
 
@@ -122,7 +112,8 @@ class Problem:
         yield self._task(ALONE, NAMES[self.main.name], lambda own: 0.0)
         yield self._task(ALONE, "CPU alone", lambda own: 1.0)
         for multiple in MULTIPLES:
-            yield self._task(NEAR, f"{multiple:g} × optimum", partial(near, multiple))
+            near = partial(lambda multiple, own: multiple * optimum(*alone(own)), multiple)
+            yield self._task(NEAR, f"{multiple:g} × optimum", near)
         for share in SHARES:
             yield self._task(EVERYWHERE, f"{share:.0%}", partial(lambda share, own: share, share))
         yield Task(self.section, AUTO, self._auto)
@@ -171,18 +162,13 @@ class Problem:
         return {"share": share, **taken.columns, "interactions_per_s": rate}
 
 
-def near(multiple: float, own: list[Row]) -> float:
-    """Return a multiple of the predicted optimum; `own` are the rows of the problem so far."""
-    return multiple * optimum(*alone(own))
-
-
 class SharedForce:
     """The force on all bodies of a problem, computed as runs do it, with one share or another."""
 
     def __init__(self, backend: HybridBackend, precision: str, number: int, repeats: int):
         self.backend = backend
         self.repeats = repeats
-        run = ProductionRun(backend, precision, massive_box(number))
+        run = ProductionRun(backend, massive_box(number), precision)
         self.state = run.state
         self.kernels = run.kernels
 
@@ -245,7 +231,7 @@ def expected(share: float, main: float, cpu: float) -> float:
 
 def problems(rows: Sequence[Row]) -> list[list[Row]]:
     """Return the rows of each precision and size whose devices were both measured alone."""
-    found = [group for _, group in pictures.groups(rows, "precision", "bodies")]
+    found = [group for _, group in measure.groups(rows, "precision", "bodies")]
     return [group for group in found if sum(row["kind"] == ALONE for row in group) == 2]
 
 
@@ -259,7 +245,7 @@ def _conclusion(rows: list[Row]) -> dict[str, Any]:
     main, cpu = alone(rows)
     bodies = rows[0]["bodies"]
     share = optimum(main, cpu)
-    measured = [row for row in pictures.having(rows, "median_s") if row["kind"] != AUTO]
+    measured = [row for row in measure.having(rows, "median_s") if row["kind"] != AUTO]
     best = min(measured, key=lambda row: row["median_s"])
     found = {
         "precision": rows[0]["precision"],
@@ -272,12 +258,11 @@ def _conclusion(rows: list[Row]) -> dict[str, Any]:
         "best_s": best["median_s"],
         "best_against_alone": min(main, cpu) / best["median_s"],
     }
-    claimed = next((row for row in measured if row["share"] == CLAIMED), None)
-    if claimed:
+    if claimed := measure.only(measured, share=CLAIMED):
         found["claimed_share"] = CLAIMED
-        found["claimed_against_main"] = main / claimed["median_s"]
-    auto = next((row for row in rows if row["kind"] == AUTO), None)
-    if auto:
+        found["claimed_against_main"] = main / claimed[0]["median_s"]
+    if choices := measure.only(rows, kind=AUTO):
+        auto = choices[0]
         found["auto_share"] = auto["share"]
         found["auto_s"] = auto["median_s"]
         found["auto_against_alone"] = auto["against_alone"]
@@ -326,30 +311,28 @@ MARKS = {
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw two panels a problem: the time of a force against the share, and near the optimum."""
-    found = problems(pictures.having(rows, "median_s"))
+    found = problems(measure.having(rows, "median_s"))
     count = max(len(found), 1)
-    figure = style.new_figure(1.0 + 2.5 * count)
+    figure = pictures.new_figure(1.0 + 2.5 * count, facts)
     for panels, own in zip(figure.subplots(count, 2, squeeze=False), found, strict=False):
         _draw_problem(panels[0], panels[1], own)
     if found:
         labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(*labels, loc="outside lower center", ncols=3)
-    figure.suptitle(pictures.machine_title(facts))
     return figure
 
 
 def _draw_problem(whole: Axes, near: Axes, rows: list[Row]) -> None:
     edge = min(1.0, NEARBY * optimum(*alone(rows)))
-    whole.set_yscale("log")
     for axes, end in ((whole, 1.0), (near, edge)):
         _draw_times(axes, rows, end)
         _mark(axes, _conclusion(rows), end)
         axes.set_xlim(-0.02 * end, 1.02 * end)
         axes.xaxis.set_major_formatter(PercentFormatter(1, decimals=0 if end > 0.2 else 1))
-        style.ticks_text(axes.yaxis, lambda seconds: f"{seconds * 1e3:g}")
         axes.set_xlabel("share of the CPU")
-    whole.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=20))
-    whole.set_ylabel("ms a force")
+    whole.set(yscale="log", ylabel="ms a force")
+    style.time_ticks(whole.yaxis, 1e3)
+    style.ticks_text(near.yaxis, lambda seconds: f"{seconds * 1e3:g}")
     whole.set_title(f"{rows[0]['bodies']} bodies, {rows[0]['precision']}", loc="left")
     near.set_title("near the optimum", loc="left")
 
@@ -360,8 +343,8 @@ def _draw_times(axes: Axes, rows: list[Row], end: float) -> None:
     seconds = [expected(share, *alone(rows)) for share in shares]
     axes.plot(shares, seconds, "--", color=style.GREY, linewidth=1.1, label="expected")
     fixed = [row for row in rows if row["kind"] != AUTO and row["share"] <= end]
-    points = sorted((row["share"], row["median_s"]) for row in fixed)
-    axes.plot(*zip(*points, strict=True), "o-", color=style.BLUE, markersize=3.5, label="measured")
+    fixed.sort(key=lambda row: row["share"])
+    pictures.draw_line(axes, fixed, "share", "median_s", color=style.BLUE, label="measured")
 
 
 def _mark(axes: Axes, found: dict[str, Any], end: float) -> None:

@@ -3,13 +3,13 @@
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from rich.table import Table
 
 from hybrid_nbody.analysis import style
@@ -90,7 +90,7 @@ class Calibration:
 
     def _row(self, head: Row, rows: list[Row], stop: Stop) -> Row:
         number = head["bodies"]
-        made = self.backend, head["precision"], self.problem(number)
+        made = self.backend, self.problem(number), head["precision"]
         run = ProductionRun(*made, symmetric=False, tuning=variant(head))
         checked = {"error_median": check(run, number, stop)["error_median"]}
         taken = times_of(head["sum"], run, self.repeats, stop)
@@ -100,7 +100,7 @@ class Calibration:
         """Note what is chosen of the precisions of which no row is missing, and describe it."""
         lines = []
         for precision, default in DEFAULTS.items():
-            own = [row for row in rows if row["precision"] == precision]
+            own = measure.only(rows, precision=precision)
             all_rows = sum(task.section.startswith(f"{precision},") for task in self.tasks)
             texts = ["not finished, so nothing is chosen"]
             if len(own) == all_rows:
@@ -142,9 +142,9 @@ def times_of(what: str, run: ProductionRun, repeats: int, stop: Stop) -> Times:
 
 def fastest(rows: Sequence[Row], what: str) -> dict[int, str]:
     """Return the fastest choice for each size, ascending, from the rows of a precision."""
-    own = sorted((row for row in rows if row["sum"] == what), key=lambda row: row["median_s"])
-    best = {row["bodies"]: row["choice"] for row in reversed(own)}
-    return dict(sorted(best.items()))
+    sizes = sorted(measure.groups(measure.only(rows, sum=what), "bodies"))
+    best = {number: min(own, key=lambda row: row["median_s"]) for (number,), own in sizes}
+    return {number: row["choice"] for number, row in best.items()}
 
 
 def choose(rows: Sequence[Row]) -> Tuning:
@@ -160,12 +160,8 @@ def choose(rows: Sequence[Row]) -> Tuning:
 
 def _merged(choices: dict[int, str]) -> tuple[tuple[int, int], ...]:
     """Return (bodies, targets) of each choice, once for neighbouring sizes that share it."""
-    found: list[tuple[int, int]] = []
-    for number, choice in choices.items():
-        if found and found[-1][1] == int(choice):
-            found.pop()
-        found.append((number, int(choice)))
-    return tuple(found)
+    neighbours = groupby(choices, key=choices.__getitem__)
+    return tuple((max(sizes), int(choice)) for choice, sizes in neighbours)
 
 
 def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
@@ -178,23 +174,22 @@ def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the rate against the targets of a lane: a panel a precision, a line a size."""
-    rows = [row for row in rows if row["sum"] == ACCELERATIONS]
-    sizes = pictures.distinct(rows, "bodies")
+    rows = measure.only(rows, sum=ACCELERATIONS)
+    sizes = sorted({row["bodies"] for row in rows})
     colours = dict(zip(sizes, colormaps["viridis"](np.linspace(0, 0.9, len(sizes))), strict=True))
-    precisions = pictures.groups(rows, "precision")
-    figure = style.new_figure(3.6)
+    precisions = measure.groups(rows, "precision")
+    figure = pictures.new_figure(3.6, facts, "gpu")
     panels = figure.subplots(1, max(1, len(precisions)), squeeze=False, sharey=True)[0]
     for axes, ((precision,), own) in zip(panels, precisions, strict=False):
-        for (size,), group in pictures.groups(own, "bodies"):
+        for (size,), group in measure.groups(own, "bodies"):
             _draw_choices(axes, group, colours[size])
         axes.set_xlabel("targets of a lane")
         axes.set_title(precision, loc="left")
     panels[0].set(yscale="log", ylabel=pictures.RATE)
     style.decades(panels[0].yaxis, pictures.rate_text)
-    handles = [Line2D([], [], color=colour, label=f"{size}") for size, colour in colours.items()]
+    lines = panels[0].get_legend_handles_labels()
     title = "bodies; a ring marks the fastest"
-    figure.legend(handles=handles, loc="outside lower center", ncols=4, title=title)
-    figure.suptitle(pictures.machine_title(facts, "gpu"))
+    figure.legend(*lines, loc="outside lower center", ncols=4, title=title)
     return figure
 
 
@@ -202,5 +197,6 @@ def _draw_choices(axes: Axes, rows: list[Row], colour: Any) -> None:
     """Draw one size, with a ring around the fastest choice."""
     points = {int(row["choice"]): row["interactions_per_s"] for row in rows}
     best = max(points, key=points.__getitem__)
-    axes.plot(list(points), list(points.values()), "o-", color=colour, markersize=2.5)
+    size = f"{rows[0]['bodies']}"
+    axes.plot(list(points), list(points.values()), "o-", color=colour, markersize=2.5, label=size)
     axes.plot(best, points[best], "o", markersize=8, mfc="none", mec=colour)

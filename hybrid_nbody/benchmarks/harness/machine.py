@@ -41,6 +41,7 @@ BLOCK = 256
 BLOCKS_PER_MULTIPROCESSOR = 8
 COPY_BYTES = 512 * 2**20
 PEAK_TIMINGS = 5
+COPY_TIMINGS = 40
 PEAK_SECONDS = 0.02
 """Length of a timing: long enough that the clock settles as it does under a real kernel."""
 
@@ -64,6 +65,11 @@ class Devices:
         packages = {name: metadata.version(name) for name in PACKAGES}
         return {**host, **(self.gpu.facts() if self.gpu else {}), **versions, **packages}
 
+    def wanted(self, asked: str) -> list[Any]:
+        """Return the devices to measure of those that there are: ``auto`` asks for all."""
+        there = filter(None, (self.cpu, self.gpu))
+        return [device for device in there if asked in ("auto", device.name)]
+
     @property
     def description(self) -> str:
         facts = self.facts
@@ -80,8 +86,8 @@ def cores() -> int:
     return min(available, int(allowed)) if allowed.isdecimal() and int(allowed) else available
 
 
-def find_devices(asked: str = "auto") -> Devices:
-    """Return the devices of this machine: ``cpu`` leaves a GPU alone, and ``gpu`` demands one."""
+def find_devices(asked: str = "auto", remedy: str = "") -> Devices:
+    """Return the devices of this machine: ``cpu`` leaves a GPU alone, ``gpu`` demands one."""
     if promised_ranks() > 1:
         what = f"one process, not in {promised_ranks()}"
         raise InputError(f"this benchmark runs in {what}: start it without mpirun")
@@ -95,7 +101,7 @@ def find_devices(asked: str = "auto") -> Devices:
         if asked == "gpu":
             raise InputError(
                 f"no GPU can be used: {reason}; this needs an NVIDIA GPU, its driver and the "
-                "extra cuda12 or cuda13 (hybrid-nbody doctor says more)"
+                f"extra cuda12 or cuda13 (hybrid-nbody doctor says more){remedy}"
             ) from error
         return Devices(cpu, None, reason)
 
@@ -197,15 +203,19 @@ def fastest(backend: Any, action: Action, timings: int = PEAK_TIMINGS) -> float:
 
 
 def copy_rate(backend: GpuBackend) -> float:
-    """Return the bytes a second that a GPU reads and writes to copy an array within its memory."""
+    """Return the bytes a second that a GPU reads and writes in a copy by a kernel or by CUDA."""
     module = CudaModule(backend, PEAK_SOURCE, PEAK_MACROS)
     numbers = min(COPY_BYTES, backend.free_memory() // 8) // 16 * 4
     source = backend.zeros(numbers, "f4")
     target = backend.zeros(numbers, "f4")
     arguments = np.int32(numbers // 4), source, target
-    copy = partial(module.launch, "copy", _threads(backend), BLOCK, *arguments)
-    copy()
-    return 2 * source.nbytes / fastest(backend, copy)
+    by_kernel = partial(module.launch, "copy", _threads(backend), BLOCK, *arguments)
+    by_cuda = partial(backend.xp.copyto, target, source)
+    seconds = []
+    for copy in (by_kernel, by_cuda):
+        copy()
+        seconds.append(fastest(backend, copy, COPY_TIMINGS))
+    return 2 * source.nbytes / min(seconds)
 
 
 def _threads(backend: GpuBackend) -> int:

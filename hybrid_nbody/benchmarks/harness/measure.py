@@ -73,10 +73,28 @@ def alike(rows: Iterable[Row], head: Row, *keys: str) -> list[Row]:
     return [row for row in rows if all(row.get(key) == head.get(key) for key in keys)]
 
 
-def speedup(rows: Iterable[Row], head: Row, seconds: float, *keys: str) -> Row:
-    """Return the speed-up over the first measured row that agrees in some columns."""
-    first = next((row for row in alike(rows, head, *keys) if row.get("median_s")), None)
-    return {"speedup": first["median_s"] / seconds if first else 1.0}
+def only(rows: Iterable[Row], **values: Any) -> list[Row]:
+    """Return the rows that have these values in some columns."""
+    return alike(rows, values, *values)
+
+
+def groups(rows: Iterable[Row], *keys: str) -> list[tuple[tuple, list[Row]]]:
+    """Return the values of some columns, in the order in which they come, and their rows."""
+    found: dict[tuple, list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return list(found.items())
+
+
+def having(rows: Iterable[Row], key: str = "interactions_per_s") -> list[Row]:
+    """Return the rows that have a figure: those that were measured."""
+    return [row for row in rows if row.get(key)]
+
+
+def speedup(rows: Iterable[Row], row: Row, *keys: str) -> Row:
+    """Return the speed-up over the first row that agrees in some columns, of rows with a time."""
+    first = next(iter(having(alike(rows, row, *keys), "median_s")), row)
+    return {"speedup": first["median_s"] / row["median_s"]} if "median_s" in row else {}
 
 
 def timings(backend: Backend, batch: Action, repeats: int, stop: Stop, calls: int = 1) -> Times:
@@ -114,6 +132,12 @@ def calls_for(seconds: float) -> int:
 def affordable(repeats: int, seconds: float, most_seconds: float, fewest: int = 1) -> int:
     """Return how many of `repeats` timings fit into a row's time; at least the fewest."""
     return max(min(repeats, fewest), min(repeats, int(most_seconds / max(seconds, 1e-9))))
+
+
+def expected_seconds(rows: Iterable[Row], bodies: int, unknown: float = 0.0) -> float:
+    """Return how long a sum over pairs takes by the row with most bodies, if there is a row."""
+    largest = max(rows, key=lambda row: row["bodies"], default=None)
+    return largest["median_s"] * (bodies / largest["bodies"]) ** 2 if largest else unknown
 
 
 def crossing(first: dict[int, float], second: dict[int, float]) -> tuple[float, float] | None:
@@ -210,12 +234,17 @@ PRECISION = Column("precision", "of the pair force")
 BLOCK = Column("block", "threads of a block")
 UNROLL = Column("unroll", "unroll factor")
 TARGETS = Column("targets", "bodies moved in a step: N, or fewer where a step would take too long")
-GFLOPS = Column("gflops", "GFLOP/s at 20 operations an interaction")
-CHECKED = Column("checked", "bodies compared with the float64 reference")
-WITHIN = Column("within_tolerance", "share of them that a step moved to within 0.005 of it")
-POSITION_ERROR = Column("position_error", "largest difference of their coordinates after a step")
-ERROR_MEDIAN = Column("error_median", "median error of accelerations, each relative to its length")
-ERROR_MAX = Column("error_max", "largest error of accelerations, relative to its length")
+GFLOPS = Column("gflops", "GFLOP/s at 20 operations an interaction", "\nGFLOP/s", "3", rank=1)
+ERROR_MEDIAN = Column(
+    "error_median", "median relative error of accelerations", "relative\nerror", ".0e"
+)
+CHECKS = (
+    Column("checked", "bodies compared with the float64 reference"),
+    Column("within_tolerance", "share that is within 0.005 of it", "within\n0.005", ".1%", 3),
+    Column("position_error", "largest error of a coordinate", "largest\ndiff.", ".0e", 5),
+    ERROR_MEDIAN,
+    Column("error_max", "largest relative error of accelerations", "\nlargest", ".0e", 5),
+)
 """Columns that several benchmarks have."""
 
 
@@ -238,20 +267,25 @@ def table(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
     """Return the table of some rows, with the columns for which `width` characters have room."""
     shown = [column for column in columns if column.title and any(column.cell(row) for row in rows)]
     most = Console(width=1000).measure
-    while most(result := _table(shown, rows)).maximum > width and any(one.rank for one in shown):
+    while most(result := _filled(shown, rows)).maximum > width and any(one.rank for one in shown):
         shown.remove(max(reversed(shown), key=lambda column: column.rank))
     return result
 
 
-def _table(shown: Sequence[Column], rows: Sequence[Row]) -> Table:
-    result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for k, column in enumerate(shown):
-        result.add_column(
-            column.title, justify="right" if k else "left", no_wrap=k > 0, vertical="bottom"
-        )
+def _filled(shown: Sequence[Column], rows: Sequence[Row]) -> Table:
+    result = new_table([column.title for column in shown], left=1)
     for row in rows:
         cells = [Text(column.cell(row)) for column in shown]
         result.add_row(*cells, style="" if row.get("median_s") else "dim")
+    return result
+
+
+def new_table(titles: Iterable[str], left: int = 0) -> Table:
+    """Return an empty table; its first columns, as many as `left`, are of words."""
+    result = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for k, title in enumerate(titles):
+        justify: Any = "left" if k < left else "right"
+        result.add_column(title, justify=justify, no_wrap=k > 0, vertical="bottom")
     return result
 
 
@@ -268,9 +302,7 @@ def pivot_table(
     for row in rows:
         text = Text(shown(row["interactions_per_s"], "3 G"), "bold" if row in best else "")
         cells.setdefault(line_of(row), {})[title_of(row)] = text
-    result = Table(box=None, pad_edge=False, header_style="bold")
-    for title in (first, *titles):
-        result.add_column(title, justify="right")
+    result = new_table([first, *titles])
     for name, found in cells.items():
         result.add_row(name, *(found.get(title, "") for title in titles))
     return result

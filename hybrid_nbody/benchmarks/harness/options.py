@@ -3,7 +3,7 @@
 import math
 import re
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,10 +27,9 @@ class Option(NamedTuple):
         flag, _, metavar = self.flag.partition(" ")
         text = self.help if self.default is None else f"{self.help} (default: {self.default})"
         words: dict[str, Any] = {"help": text.replace("%", "%%"), "default": self.default}
-        if self.choices:
-            parser.add_argument(flag, choices=self.choices, **words)
-        elif metavar:
-            parser.add_argument(flag, metavar=metavar, **words)
+        if self.choices or metavar:
+            words |= {"choices": self.choices, "metavar": metavar or None}
+            parser.add_argument(flag, **words)
         else:
             parser.add_argument(flag, action="store_true", help=self.help)
 
@@ -69,17 +68,21 @@ class Benchmark(NamedTuple):
         parser.set_defaults(mpi=self.mpi, entry=self.entry)
 
 
-def numbers(option: str, text: str, least: int = 1, most: int | None = None) -> list[int]:
+def numbers(option: str, text: str, least: int = 1, most: float = math.inf) -> list[int]:
     """Return the whole numbers of a list such as ``1024,4096``, each once, in the order given."""
-    bounds = f"at least {least}" + (f" and at most {most}" if most is not None else "")
+    return list_of(int, option, text, least, most)
+
+
+def list_of(kind: Callable, option: str, text: str, least: float, most: float) -> list[Any]:
+    """Return the numbers of a list, each once, in the order given; `kind` is int or float."""
+    bounds = f"at least {least}" + (f" and at most {most}" if most < math.inf else "")
     try:
-        found = [int(word) for word in text.split(",")]
+        found = [kind(word) for word in text.split(",")]
     except ValueError:
         found = []
-    if not found or min(found) < least or (most is not None and max(found) > most):
-        raise InputError(
-            f"{option}: must be whole numbers separated by commas, {bounds} (got '{text}')"
-        )
+    if not found or not all(least <= value <= most for value in found):
+        what = "whole numbers" if kind is int else "numbers"
+        raise InputError(f"{option}: must be {what} separated by commas, {bounds} (got '{text}')")
     return list(dict.fromkeys(found))
 
 
@@ -103,6 +106,19 @@ def words(option: str, text: str, allowed: Sequence[str]) -> list[str]:
             f"{option}: allowed are {', '.join(allowed)}, separated by commas (got '{text}')"
         )
     return list(dict.fromkeys(found))
+
+
+def check_used(arguments: Namespace, chooser: str, users: Mapping[str, Sequence[str]]) -> None:
+    """Raise `InputError` if an option was given that is of no use to what was chosen.
+
+    `chooser` is the option that chooses, and `users` has the words of it that others are for.
+    """
+    chosen = getattr(arguments, chooser)
+    for name, words in users.items():
+        if getattr(arguments, name) is not None and not set(words) & set(chosen.split(",")):
+            *others, last = words
+            alone = f"{', '.join(others)} and {last}" if others else last
+            raise InputError(f"--{name}: is for {alone} alone (got --{chooser} {chosen})")
 
 
 def quantity(option: str, text: str, units: dict[str, float]) -> float:

@@ -1,8 +1,7 @@
 """Common parts of the pictures of benchmarks: figures, axes of rates and times, bars."""
 
 import io
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -19,7 +18,6 @@ DPI = 200
 DEVICE_COLOURS = {"cpu": style.ORANGE, "gpu": style.BLUE}
 PRECISION_COLOURS = {"single": style.BLUE, "mixed": style.GREEN, "double": style.VERMILLION}
 BAR: Look = {"alpha": 0.85, "linewidth": 0}
-BESIDE: Look = {"textcoords": "offset points", "va": "center"}
 RATE = "interactions/s"
 TIME_UNITS = (("s", 1.0), ("ms", 1e3), ("µs", 1e6))
 
@@ -36,27 +34,18 @@ def png(draw: Draw, rows: Sequence[Row], facts: Facts, dpi: int = DPI) -> bytes:
     return picture.getvalue()
 
 
+def new_figure(height: float, facts: Facts, device: str = "", before: str = "") -> Figure:
+    """Return a figure with the machine as its title, after other words; see `machine_title`."""
+    figure = style.new_figure(height)
+    figure.suptitle(before + machine_title(facts, device))
+    return figure
+
+
 def machine_title(facts: Facts, device: str = "") -> str:
     """Return the machine in a line: its processor, its GPU, or both."""
     cpu = f"{facts['cpu']}, {counted(facts['threads'], 'thread')}"
     parts = {"gpu": cpu, "cpu": facts.get("gpu", "")}
     return ", ".join(text for other, text in parts.items() if text and other != device)
-
-
-def distinct(rows: Iterable[Row], key: str) -> list:
-    """Return the different values of a column, in the order in which they come."""
-    return list(dict.fromkeys(row[key] for row in rows))
-
-
-def groups(rows: Iterable[Row], *keys: str) -> list[tuple[tuple, list[Row]]]:
-    """Return the values of some columns, and the rows in a row that have them."""
-    found = groupby(rows, key=lambda row: tuple(row[key] for key in keys))
-    return [(values, list(group)) for values, group in found]
-
-
-def having(rows: Iterable[Row], key: str = "interactions_per_s") -> list[Row]:
-    """Return the rows that have a figure: those that were measured."""
-    return [row for row in rows if row.get(key)]
 
 
 def rate_text(rate: float) -> str:
@@ -73,23 +62,23 @@ def time_text(seconds: float) -> str:
 
 def draw_line(axes: Axes, rows: list[Row], x: str, y: str, how: str = "o-", **look: Any) -> None:
     """Draw one column of rows against another."""
-    points = [(row[x], row[y]) for row in rows]
-    axes.plot(*zip(*points, strict=True), how, **{"markersize": 3.5} | look)
+    values = ([row[key] for row in rows] for key in (x, y))
+    axes.plot(*values, how, **{"markersize": 3.5} | look)
 
 
-def draw_bar(axes: Axes, y: float, length: float, colour: str, height: float = 0.72) -> None:
-    """Draw a horizontal bar."""
-    axes.barh(y, length, height=height, color=colour, **BAR)
+def draw_bar(
+    axes: Axes, y: float, length: float, colour: str, text: str = "", limit: float = 0
+) -> None:
+    """Draw a horizontal bar, a line across it at a limit if there is one, and a text beside."""
+    axes.barh(y, length, height=0.72, color=colour, **BAR)
+    if limit:
+        axes.plot([limit] * 2, [y - 0.45, y + 0.45], color=style.BLACK, linewidth=1.8)
+    write_beside(axes, text, max(length, limit), y)
 
 
 def write_beside(axes: Axes, text: str, end: float, y: float, size: float = 7) -> None:
     """Write a text to the right of a point."""
-    axes.annotate(text, (end, y), (5, 0), fontsize=size, **BESIDE)
-
-
-def mark_limit(axes: Axes, limit: float, y: float) -> None:
-    """Draw a line across a bar."""
-    axes.plot([limit] * 2, [y - 0.45, y + 0.45], color=style.BLACK, linewidth=1.8)
+    axes.annotate(text, (end, y), (5, 0), fontsize=size, textcoords="offset points", va="center")
 
 
 def name_bars(

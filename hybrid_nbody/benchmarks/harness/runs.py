@@ -164,12 +164,14 @@ class BodyRun:
 class LoopRun(BodyRun):
     """A step by two of the CPU loops of `hybrid_nbody.benchmarks.harness.loops`, by their names."""
 
-    def __init__(self, backend: Backend, kick: str, drift: str, problem: Problem):
+    drift_name: str
+
+    def __init__(self, backend: Backend, problem: Problem, kick: str):
         from hybrid_nbody.benchmarks.harness import loops  # compiled for the backend's threads
 
         super().__init__(backend, problem)
         self.kick = getattr(loops, kick)
-        self.drift = getattr(loops, drift)
+        self.drift = getattr(loops, self.drift_name)
         self.dt = np.float32(problem.dt)
         self.restart()
 
@@ -180,8 +182,8 @@ class ProductionRun(BodyRun):
     def __init__(
         self,
         backend: Backend,
-        precision: str,
         problem: Problem,
+        precision: str,
         symmetric: bool | None = None,
         **options,
     ):

@@ -25,14 +25,10 @@ COLUMNS = (
     Column("note", "what the machine lacks for this rung, or how many targets a step was cut to"),
     measure.TARGETS,
     *measure.timing_columns(" of a step", "steps", rank=4),
-    measure.GFLOPS.shown("\nGFLOP/s", "3", rank=1),
+    measure.GFLOPS,
     Column("speedup_before", "over the rung before, or on its device", "× rung\nbefore", "3"),
     Column("speedup_serial", "speed-up over the serial loop", "×\nserial", "3"),
-    measure.CHECKED,
-    measure.WITHIN.shown("within\n0.005", ".1%", rank=3),
-    measure.POSITION_ERROR.shown("largest\ndiff.", ".0e", rank=5),
-    measure.ERROR_MEDIAN.shown("relative\nerror", ".0e"),
-    measure.ERROR_MAX.shown("\nlargest", ".0e", rank=5),
+    *measure.CHECKS,
     Column("kernel", "function and file of a GPU rung"),
     measure.BLOCK,
     measure.UNROLL,
@@ -89,12 +85,12 @@ class Climb:
         return row | _speedups(row["interactions_per_s"], rung, self._peers(rows))
 
     def _copy(self, copy: "Copy", rows: list[Row], stop: Stop) -> Row:
-        step = min(row["median_s"] for row in self._peers(rows) if row["device"] == "gpu")
+        step = min(row["median_s"] for row in measure.only(self._peers(rows), device="gpu"))
         return self.head | copy.row(self.devices.gpu, self.head["bodies"], self.repeats, stop, step)
 
     def _peers(self, rows: list[Row]) -> list[Row]:
         """Return the rungs of the same ladder and size that have been measured."""
-        return pictures.having(measure.alike(rows, self.head, *self.head))
+        return measure.having(measure.alike(rows, self.head, *self.head))
 
 
 def _speedups(rate: float, rung: Rung, peers: list[Row]) -> Row:
@@ -144,34 +140,33 @@ SMALL_MARK: pictures.Look = {"color": style.BLACK, "markersize": 3, "mfc": "whit
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw each ladder as bars: a rung's rate at the largest size, marks for smaller ones."""
     rungs = [row for row in rows if row.get("bytes_per_s") is None]
-    ladders = pictures.groups(rungs, "ladder")
-    counts = [len(pictures.distinct(group, "rung")) for _, group in ladders]
-    figure = style.new_figure(0.7 + sum(0.4 + 0.17 * count for count in counts))
-    heights = [count + 1 for count in counts]
+    ladders = measure.groups(rungs, "ladder")
+    heights = [len(measure.groups(group, "rung")) + 1 for _, group in ladders]
+    figure = pictures.new_figure(0.7 + sum(0.23 + 0.17 * height for height in heights), facts)
     panels = figure.subplots(len(ladders), 1, squeeze=False, sharex=True, height_ratios=heights)
     for axes, ((name,), group) in zip(panels[:, 0], ladders, strict=True):
         _draw_ladder(axes, name, group)
-    rates = [row["interactions_per_s"] for row in pictures.having(rungs)]
+    rates = [row["interactions_per_s"] for row in measure.having(rungs)]
     if rates:  # leave room for the labels
         low, high = min(rates), max(rates)
         panels[0, 0].set_xlim(low / 3, high * (high / low * 3) ** 0.25)
     panels[-1, 0].set_xlabel(f"{pictures.RATE} (×: speed-up over the serial loop)")
-    figure.suptitle(pictures.machine_title(facts))
     return figure
 
 
 def _draw_ladder(axes: Axes, name: str, rows: list[Row]) -> None:
     *smaller, largest = sorted({row["bodies"] for row in rows})
-    names = pictures.distinct(rows, "rung")
+    rungs = measure.groups(rows, "rung")
+    places = {name: y for y, ((name,), _) in enumerate(rungs)}
     axes.set_xscale("log")
-    for y, rung in enumerate(names):
-        _draw_rung(axes, y, [row for row in rows if row["rung"] == rung], largest)
+    for y, (_, own) in enumerate(rungs):
+        _draw_rung(axes, y, own, largest)
     for size, marker in zip(smaller, SIZE_MARKERS, strict=False):
-        points = pictures.having(row for row in rows if row["bodies"] == size)
+        points = measure.having(measure.only(rows, bodies=size))
         rates = [row["interactions_per_s"] for row in points]
-        heights = [names.index(row["rung"]) for row in points]
+        heights = [places[row["rung"]] for row in points]
         axes.plot(rates, heights, marker, label=f"{size}", **SMALL_MARK)
-    pictures.name_bars(axes, dict(enumerate(names)), len(names) - 0.4)
+    pictures.name_bars(axes, dict(enumerate(places)), len(places) - 0.4)
     style.decades(axes.xaxis, pictures.rate_text)
     axes.set_title(f"Ladder {name}: {largest} bodies", loc="left")
     if smaller:
@@ -180,13 +175,13 @@ def _draw_ladder(axes: Axes, name: str, rows: list[Row]) -> None:
 
 
 def _draw_rung(axes: Axes, y: int, rows: list[Row], largest: int) -> None:
-    rates = {row["bodies"]: row.get("interactions_per_s", 0) for row in rows}
-    if not rates.get(largest):
+    rates = {row["bodies"]: row["interactions_per_s"] for row in measure.having(rows)}
+    if largest not in rates:
         look: pictures.Look = {"va": "center", "color": style.GREY, "fontsize": 7}
         note = rows[-1].get("note", "")
         axes.text(0.01, y, note, transform=axes.get_yaxis_transform(), **look)
         return
-    row = next(row for row in rows if row["bodies"] == largest)
+    (row,) = measure.only(rows, bodies=largest)
     production = row["rung"].startswith("production")
     colour = style.GREEN if production else pictures.DEVICE_COLOURS[row["device"]]
     pictures.draw_bar(axes, y, rates[largest], colour)
@@ -194,4 +189,4 @@ def _draw_rung(axes: Axes, y: int, rows: list[Row], largest: int) -> None:
     text = pictures.rate_text(rates[largest])
     if speedup != 1:
         text += f"  ×{digits(3)(speedup)}"
-    pictures.write_beside(axes, text, max(filter(None, rates.values())), y)
+    pictures.write_beside(axes, text, max(rates.values()), y)

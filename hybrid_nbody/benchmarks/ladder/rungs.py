@@ -32,8 +32,7 @@ class Rung(NamedTuple):
 
     def row(self, head: Row, devices: Devices, problem: Problem, repeats: int, stop: Stop) -> Row:
         """Return the head of a row with what was measured, or with what the machine lacks."""
-        missing = self.missing(devices)
-        if missing:
+        if missing := self.missing(devices):
             return head | {"note": missing}
         run = self.make(getattr(devices, self.device), problem)
         return head | measured(run, repeats, stop)
@@ -51,26 +50,24 @@ class Ladder(NamedTuple):
 
 def on_cpu(name: str, function: str, run: Callable[..., BodyRun] = runs.StructLoopRun) -> Rung:
     """Return a rung that is a loop of `loops`."""
-    return Rung(name, "cpu", lambda backend, problem: run(backend, function, problem))
+    return Rung(name, "cpu", partial(run, kick=function))
 
 
 def in_c(name: str, real: str) -> Rung:
     """Return a rung that is the loop in C."""
-    make = lambda backend, problem: runs.OpenMPRun(backend, real, problem)  # noqa: E731
-    return Rung(name, "cpu", make, in_c=True)
+    return Rung(name, "cpu", partial(runs.OpenMPRun, real=real), in_c=True)
 
 
 def on_gpu(name: str, kernel: str, source: str, **how: Any) -> Rung:
     """Return a rung that is a kernel of a ``.cu`` file."""
     compiled = runs.Kernel(source, kernel, **how)
-    make = lambda backend, problem: runs.KernelRun(backend, compiled, problem)  # noqa: E731
-    return Rung(name, "gpu", make, compiled)
+    return Rung(name, "gpu", partial(runs.KernelRun, kernel=compiled), compiled)
 
 
 def in_production(device: str, precision: str = "single") -> Rung:
     """Return a rung that is what a run computes."""
-    make = lambda backend, problem: ProductionRun(backend, precision, problem)  # noqa: E731
-    return Rung(f"production ({precision}), {device.upper()}", device, make, production=True)
+    name = f"production ({precision}), {device.upper()}"
+    return Rung(name, device, partial(ProductionRun, precision=precision), production=True)
 
 
 SERIAL = on_cpu("serial loop", "serial")

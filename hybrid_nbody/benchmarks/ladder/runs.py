@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cpu import node_local_cache
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.benchmarks.harness.machine import compiler, compiler_version
@@ -26,9 +26,7 @@ class StructLoopRun(LoopRun):
     """A step by one of the CPU loops in space."""
 
     divisible = True
-
-    def __init__(self, backend: Backend, kick: str, problem: Problem):
-        super().__init__(backend, kick, "drift", problem)
+    drift_name = "drift"
 
     def restart(self) -> None:
         at_rest = np.zeros_like(self.problem.position)
@@ -58,7 +56,7 @@ REALS: dict[str, Any] = {"float": np.float32, "double": np.float64}
 class OpenMPRun(BodyRun):
     """A step by the loop in C, a struct of arrays, in ``float`` or ``double``."""
 
-    def __init__(self, backend: Any, real: str, problem: Problem):
+    def __init__(self, backend: Any, problem: Problem, real: str):
         super().__init__(backend, problem)
         self.real = REALS[real]
         self.library = load(real)
@@ -199,7 +197,7 @@ class KernelRun(BodyRun):
 
     divisible = True
 
-    def __init__(self, backend: Any, kernel: Kernel, problem: Problem):
+    def __init__(self, backend: Any, problem: Problem, kernel: Kernel):
         super().__init__(backend, problem)
         self.kernel = kernel
         self.dt = np.float32(problem.dt)

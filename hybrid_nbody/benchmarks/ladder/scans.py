@@ -33,11 +33,10 @@ THREADS_COLUMNS = (
     Column("note", "what the machine lacks for this loop, or how many targets a step was cut to"),
     measure.TARGETS,
     *measure.timing_columns(" of a step", "steps"),
-    measure.GFLOPS.shown("\nGFLOP/s", "3", rank=1),
+    measure.GFLOPS,
     Column("speedup", "speed-up over the fewest threads measured", "speed-\nup", "3"),
     Column("efficiency", "rate a thread, relative to these", "effi-\nciency", ".0%"),
-    measure.POSITION_ERROR,
-    measure.ERROR_MEDIAN,
+    *measure.CHECKS,
 )
 
 
@@ -76,11 +75,11 @@ def _threads_tasks(number: int, counts: list[int], repeats: int) -> Iterator[Tas
 
 def draw_threads(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw rate and efficiency against threads for each loop at the largest size."""
-    rows = pictures.having(rows)
+    rows = measure.having(rows)
     number = max((row["bodies"] for row in rows), default=0)
-    figure = style.new_figure(3.2)
+    figure = pictures.new_figure(3.2, facts, "cpu", f"{number} bodies; ")
     left, right = figure.subplots(1, 2)
-    loops = pictures.groups((row for row in rows if row["bodies"] == number), "loop")
+    loops = measure.groups(measure.only(rows, bodies=number), "loop")
     for ((name,), group), colour in zip(loops, LOOP_COLOURS, strict=False):
         _draw_loop(left, right, name, group, colour)
     for axes in (left, right):
@@ -93,7 +92,6 @@ def draw_threads(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     figure.legend(loc="outside lower center", ncols=4, columnspacing=1.2)
     right.axhline(1, color=style.GREY, linewidth=1, linestyle=":")
     right.set(ylim=(0, 1.15), ylabel="parallel efficiency")
-    figure.suptitle(f"{number} bodies; {pictures.machine_title(facts, 'cpu')}")
     return figure
 
 
@@ -152,7 +150,7 @@ def _block_tasks(number: int, shapes: list, repeats: int, devices: Devices) -> I
         kernel = Kernel("ladder_c.cu", "tiles", block=block, unroll=unroll, options=rungs.FLUSH)
         head = {"bodies": number, "block": block, "unroll": unroll}
         fills = {"fills": number / block >= fewest}
-        return head | fills | measured(KernelRun(devices.gpu, kernel, problem()), repeats, stop)
+        return head | fills | measured(KernelRun(devices.gpu, problem(), kernel), repeats, stop)
 
     for block, unroll in shapes:
         yield Task(section, f"block {block}, unroll {unroll}", partial(row_of, block, unroll))
@@ -172,7 +170,7 @@ def pivot(columns: Sequence[Column], rows: Sequence[Row], width: int) -> Table:
 def best_lines(rows: Sequence[Row]) -> list[str]:
     """Return the best block size and unroll factor of each size, in words."""
     lines = []
-    for (number,), own in pictures.groups(rows, "bodies"):
+    for (number,), own in measure.groups(rows, "bodies"):
         best = max(own, key=lambda row: row["interactions_per_s"])
         rate = digits(3)(best["interactions_per_s"] * 1e-9)
         shape = f"blocks of {best['block']}, unroll {best['unroll']}"
@@ -182,17 +180,16 @@ def best_lines(rows: Sequence[Row]) -> list[str]:
 
 def draw_blocks(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw a heat map a size, with the rule N / p >= multiprocessors marked."""
-    sizes = pictures.groups(rows, "bodies")
+    sizes = measure.groups(rows, "bodies")
     across = min(2, len(sizes))
     down = -(-len(sizes) // across)
-    figure = style.new_figure(0.5 + 2.9 * down)
+    figure = pictures.new_figure(0.5 + 2.9 * down, facts, "gpu", "G interactions/s; ")
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for axes, ((size,), own) in zip(panels, sizes, strict=False):
         _draw_map(axes, own)
         _mark_rule(axes, sorted({row["block"] for row in own}), size, facts["multiprocessors"])
     for axes in panels[len(sizes) :]:
         axes.set_axis_off()
-    figure.suptitle(f"G interactions/s; {pictures.machine_title(facts, 'gpu')}")
     return figure
 
 

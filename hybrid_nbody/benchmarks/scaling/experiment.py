@@ -46,11 +46,7 @@ COLUMNS = (
     Column("bodies", "number of bodies", "bodies", rank=1),
     Column("cells", "cells along x, y and z", "cells", rank=1),
     Column("sweeps", "red-black iterations of a solve"),
-    Column("median_s", "median time of a step, on the slowest rank", "step\nms", "4 ms"),
-    Column("mean_s", "mean time of a step on the slowest rank in s"),
-    Column("sd_s", "standard deviation of the timings in s", "s.d.\nms", "2 ms", 4),
-    Column("repeats", "timings"),
-    Column("calls", "steps in a row of a timing; the same on all numbers of ranks"),
+    *measure.timing_columns(" of a step on the slowest rank", "steps", rank=5)[:-1],
     Column("work", "interactions, bodies or cells of a step, of all ranks"),
     Column("largest_share", "the same of the rank that has most"),
     Column(
@@ -60,12 +56,7 @@ COLUMNS = (
     Column("watched_s", "the parts of the slowest rank, in s", "watched\nms", "3 ms", 2),
     Column("compute_s", "of each rank by itself in s", "compute\nms", "3 ms"),
     Column("exchange_s", "of a rank that waits for nobody, in s", "exchange\nms", "3 ms"),
-    Column(
-        "wait_s",
-        "waits of each rank in s",
-        "wait\nms, most",
-        lambda s: shown(max(s), "2 ms"),
-    ),
+    Column("wait_s", "waits of each rank in s", "wait\nms, most", lambda s: shown(max(s), "2 ms")),
     Column("exchanges", "of a step, on the rank that has most", "exch.", "g", 3),
     Column("reductions", "numbers of a step that all ranks agree on"),
     Column("messages", "of a step that a rank receives", "mess-\nages", "g", 3),
@@ -276,14 +267,13 @@ def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
 
 
 def _draw_efficiencies(figure: SubFigure, rows: Sequence[Row], conclusion: Conclusion) -> None:
-    kinds = pictures.distinct(rows, "kind")
+    kinds = measure.groups(rows, "kind")
     forecasts = conclusion.forecasts(rows)
     colours = dict(zip(dict.fromkeys(map(_name, rows)), style.BODY_COLOURS, strict=False))
     panels = figure.subplots(1, len(kinds), squeeze=False, sharey=True)[0]
-    for axes, kind in zip(panels, kinds, strict=True):
-        own = [row for row in rows if row["kind"] == kind]
-        for name in dict.fromkeys(map(_name, own)):
-            line = [row for row in own if _name(row) == name]
+    for axes, ((kind,), own) in zip(panels, kinds, strict=True):
+        for _, line in measure.groups(own, "model", "exchange", "size"):
+            name = _name(line[0])
             colour = colours.get(name, style.BLACK)
             pictures.draw_line(axes, line, "ranks", "efficiency", color=colour, label=name)
         for forecast in forecasts:
@@ -309,7 +299,7 @@ def _draw_forecast(axes: Axes, forecast: Forecast, colour: str) -> None:
     points = [forecast.row(ranks) for ranks in measure.doubling(RANKS[-1])]
     dashes = ":" if "p - 1" in forecast.scheme.name else "--"
     look = {"color": colour, "linewidth": 1.1, "label": f"predicted: {forecast.scheme.name}"}
-    possible = pictures.having(points, "efficiency")
+    possible = measure.having(points, "efficiency")
     pictures.draw_line(axes, possible, "ranks", "efficiency", dashes, **look)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from rich.table import Table
 from scipy.optimize import nnls
 
-from hybrid_nbody.benchmarks.harness.measure import Row, digits
+from hybrid_nbody.benchmarks.harness.measure import Row, digits, groups, new_table, only
 from hybrid_nbody.benchmarks.scaling.problems import Network, problem_of
 from hybrid_nbody.output.summary import with_prefix
 
@@ -162,7 +162,7 @@ class Forecast(NamedTuple):
 
 def points_of(rows: Sequence[Row], model: str, exchange: str) -> list[Point]:
     """Return what is fitted: the rows of a model with one exchange, the same measurement once."""
-    own = [row for row in rows if (row["model"], row["exchange"]) == (model, exchange)]
+    own = only(rows, model=model, exchange=exchange)
     points = [Point(row["median_s"], row["bytes"], row["largest_share"]) for row in own]
     return list(dict.fromkeys(points))
 
@@ -181,11 +181,9 @@ class Conclusion:
         """Return predictions for the largest problem of each kind of scaling, if it was shared."""
         found = []
         for (model, exchange), fitted in self.fits(rows).items():
-            for kind in dict.fromkeys(row["kind"] for row in rows):
-                head = {"model": model, "exchange": exchange, "kind": kind}
-                own = [row for row in rows if head.items() <= row.items()]
-                last = max(own, key=lambda row: (row["size"], row["ranks"]), default=None)
-                if fitted and last and (model != "fluid" or last["ranks"] > 1):
+            for _, own in groups(only(rows, model=model, exchange=exchange), "kind"):
+                last = max(own, key=lambda row: (row["size"], row["ranks"]))
+                if fitted and (model != "fluid" or last["ranks"] > 1):
                     about = fitted, self.network, last
                     series = problem_of(last)
                     found += [Forecast(series, scheme, *about) for scheme in SCHEMES[exchange]]
@@ -239,11 +237,8 @@ def fit_lines(model: str, exchange: str, fitted: Fit | None) -> list[str]:
 
 def forecast_table(forecasts: Sequence[Forecast]) -> Table:
     """Return what a step takes on each number of ranks, with its efficiency."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("model", "scaling", "size", "exchange"):
-        table.add_column(title)
-    for ranks in RANKS:
-        table.add_column(f"{ranks} ranks", justify="right")
+    numbers = [f"{ranks} ranks" for ranks in RANKS]
+    table = new_table(["model", "scaling", "size", "exchange", *numbers], left=4)
     for forecast in forecasts:
         series = forecast.series
         size = f"{series.size} bodies" if series.model == "gravity" else f"{series.size}^3 cells"

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple
 
 from hybrid_nbody.benchmarks.harness import options
 from hybrid_nbody.benchmarks.harness.measure import Row, doubling
-from hybrid_nbody.errors import InputError
 
 ENDLESS = 10**9
 """Steps of a run that is stepped by a benchmark."""
@@ -231,12 +230,14 @@ def read(arguments: Namespace, size: int) -> Settings:
     """Return what was asked for of `size` ranks; raise `InputError` if an option is of no use."""
     latency = options.quantity("--latency", arguments.latency, options.SECONDS)
     bandwidth = options.quantity("--bandwidth", arguments.bandwidth, options.BYTES_PER_SECOND)
+    models = options.words("--models", arguments.models, MODELS)
+    options.check_used(arguments, "models", ONLY_FOR)
     asked = arguments.ranks
     compute: dict[str, Any] = {"backend": arguments.backend, "transport": arguments.transport}
     if arguments.threads is not None:
         compute["threads"] = options.number("--threads", arguments.threads)
     return Settings(
-        models=_models(arguments),
+        models=models,
         kinds=options.words("--kinds", arguments.kinds, KINDS),
         exchanges=options.words("--exchange", arguments.exchange or EXCHANGES[0], EXCHANGES),
         counts=sorted(options.numbers("--ranks", asked, 1, size)) if asked else doubling(size),
@@ -247,13 +248,3 @@ def read(arguments: Namespace, size: int) -> Settings:
         compute=compute,
         network=Network(latency, bandwidth),
     )
-
-
-def _models(arguments: Namespace) -> list[str]:
-    """Return the models; raise `InputError` if another option is for a model left out."""
-    models = options.words("--models", arguments.models, MODELS)
-    for name, users in ONLY_FOR.items():
-        if getattr(arguments, name) is not None and not set(users) & set(models):
-            alone = f"{' and '.join(users)} alone"
-            raise InputError(f"--{name}: is for {alone} (got --models {arguments.models})")
-    return models

@@ -1,6 +1,5 @@
 """``bench square``: gravity in a plane by N and by N x N threads, with kernels of a course."""
 
-import math
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
@@ -11,14 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
 from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.benchmarks.harness import machine, measure, options, pictures, runs
-from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits
+from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, digits, only
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.ladder.rungs import PRODUCTION, Rung
 from hybrid_nbody.benchmarks.ladder.runs import Layout
@@ -58,11 +56,7 @@ COLUMNS = (
     *measure.timing_columns(" of a step", "steps", rank=4),
     measure.GFLOPS,
     Column("speedup", "speed-up over the first rung of its part and size", "×\nfirst", "3"),
-    measure.CHECKED,
-    measure.WITHIN,
-    measure.POSITION_ERROR,
-    measure.ERROR_MEDIAN.shown("relative\nerror", ".0e"),
-    measure.ERROR_MAX.shown("\nlargest", ".0e", rank=5),
+    *measure.CHECKS,
 )
 
 
@@ -74,8 +68,7 @@ def square(number: int) -> runs.Problem:
 class LoopRun(runs.LoopRun):
     """A step by one of the CPU loops in a plane."""
 
-    def __init__(self, backend: Any, kick: str, problem: runs.Problem):
-        super().__init__(backend, kick, "plane_drift", problem)
+    drift_name = "plane_drift"
 
     def restart(self) -> None:
         """Put the bodies back at rest, as the rows x, y, vx, vy and mass of an array of float32."""
@@ -121,7 +114,7 @@ class Kernel(NamedTuple):
 class KernelRun(runs.BodyRun):
     """A step by a kernel of ``square.cu``."""
 
-    def __init__(self, backend: Any, kernel: Kernel, problem: runs.Problem):
+    def __init__(self, backend: Any, problem: runs.Problem, kernel: Kernel):
         super().__init__(backend, problem)
         self.kernel = kernel
         self.layout = LAYOUTS[kernel.layout]
@@ -151,7 +144,7 @@ class KernelRun(runs.BodyRun):
 def on_gpu(name: str, *how: Any) -> Rung:
     """Return a rung that is a kernel of ``square.cu``."""
     kernel = Kernel(*how)
-    return Rung(name, "gpu", lambda backend, problem: KernelRun(backend, kernel, problem), kernel)
+    return Rung(name, "gpu", partial(KernelRun, kernel=kernel), kernel)
 
 
 MEMORY_RUNGS = tuple(
@@ -167,8 +160,8 @@ BLOCK_RUNGS = tuple(
     for memory, block in product(PLACES, BLOCKS)
 )
 RUNGS = (
-    Rung(ONE_THREAD, "cpu", lambda backend, of: LoopRun(CpuBackend(1), "plane_serial", of)),
-    Rung("CPU, all threads", "cpu", lambda backend, of: LoopRun(backend, "plane_threads", of)),
+    Rung(ONE_THREAD, "cpu", lambda backend, of: LoopRun(CpuBackend(1), of, "plane_serial")),
+    Rung("CPU, all threads", "cpu", partial(LoopRun, kick="plane_threads")),
     PRODUCTION[0]._replace(name="CPU, as a run computes"),
     on_gpu("GPU, N threads", "N", "arrays", "texture"),
     on_gpu("GPU, N x N threads", "N x N"),
@@ -206,9 +199,7 @@ def _tasks(number: int, part: str, devices: machine.Devices, repeats: int) -> It
         head |= rung.kernel._asdict() if rung.kernel else {}
         row = rung.row(head, devices, problem(), repeats, stop)
         devices.cpu.use()  # one rung takes a single thread
-        if "median_s" not in row:
-            return row
-        return row | measure.speedup(rows, row, row["median_s"], "part", "bodies")
+        return row | measure.speedup(rows, row, "part", "bodies")
 
     title, rungs = PARTS[part]
     for rung in rungs:
@@ -217,11 +208,9 @@ def _tasks(number: int, part: str, devices: machine.Devices, repeats: int) -> It
 
 def fastest(rows: Sequence[Row], threads: str) -> dict[int, float]:
     """Return the seconds of the fastest rung but those of devices, by number of bodies."""
-    found: dict[int, float] = {}
-    for row in rows:
-        if row["part"] != "devices" and row.get("threads") == threads and row.get("median_s"):
-            found[row["bodies"]] = min(row["median_s"], found.get(row["bodies"], math.inf))
-    return dict(sorted(found.items()))
+    own = [row for row in only(rows, threads=threads) if row["part"] != "devices"]
+    sizes = sorted(measure.groups(measure.having(own, "median_s"), "bodies"))
+    return {number: min(row["median_s"] for row in group) for (number,), group in sizes}
 
 
 def crossover(rows: Sequence[Row]) -> float | None:
@@ -250,10 +239,10 @@ def _crossing(rows: Sequence[Row]) -> str:
 
 
 def _gains(rows: Sequence[Row]) -> Iterator[str]:
-    rows = [row for row in pictures.having(rows, "median_s") if row["part"] == "devices"]
+    rows = only(measure.having(rows, "median_s"), part="devices")
     number = max((row["bodies"] for row in rows), default=0)
-    for row in rows:
-        if row["bodies"] == number and row["rung"] != ONE_THREAD:
+    for row in only(rows, bodies=number):
+        if row["rung"] != ONE_THREAD:
             speedup = digits(3)(row["speedup"])
             yield f"{number} bodies: {row['rung']}: {speedup} times as fast as one thread"
 
@@ -267,12 +256,11 @@ CLOSEST = 1.2
 
 def draw(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
     """Draw the time of a step against the number of bodies, in two panels."""
-    rows = pictures.having(rows, "median_s")
-    figure = style.new_figure(4.0)
+    rows = measure.having(rows, "median_s")
+    figure = pictures.new_figure(4.0, facts)
     left, right = figure.subplots(1, 2)
     _draw_threads(left, rows)
-    _draw_devices(right, [row for row in rows if row["part"] == "devices"])
-    figure.suptitle(pictures.machine_title(facts))
+    _draw_devices(right, only(rows, part="devices"))
     return figure
 
 
@@ -282,9 +270,8 @@ def _draw_threads(axes: Axes, rows: Sequence[Row]) -> None:
     found = {threads: fastest(rows, threads) for threads in ("N", "N x N")}
     for (threads, times), marker, colour in zip(found.items(), "os", LINES, strict=True):
         if times:
-            points = list(times), list(times.values())
             look: pictures.Look = {"color": colour, "markersize": 4, "label": f"{threads} threads"}
-            axes.plot(*points, f"{marker}-", **look)
+            axes.plot(list(times), list(times.values()), f"{marker}-", **look)
     if not all(found.values()):
         axes.text(0.5, 0.5, "needs a GPU", transform=axes.transAxes, ha="center", color=style.GREY)
         axes.set(xticks=[], yticks=[])
@@ -299,11 +286,10 @@ def _draw_threads(axes: Axes, rows: Sequence[Row]) -> None:
 
 def _draw_devices(axes: Axes, rows: Sequence[Row]) -> None:
     axes.set_title("one thread, all threads and a GPU", loc="left")
-    lines = pictures.groups(sorted(rows, key=lambda row: row["rung"]), "rung")
-    for ((name,), group), colour, marker in zip(lines, style.BODY_COLOURS, MARKERS, strict=False):
-        ordered = sorted(group, key=lambda row: row["bodies"])
-        line = f"{marker}-"
-        pictures.draw_line(axes, ordered, "bodies", "median_s", line, color=colour, label=name)
+    lines = measure.groups(sorted(rows, key=lambda row: row["bodies"]), "rung")
+    for ((name,), own), colour, marker in zip(lines, style.BODY_COLOURS, MARKERS, strict=False):
+        look: pictures.Look = {"color": colour, "label": name}
+        pictures.draw_line(axes, own, "bodies", "median_s", f"{marker}-", **look)
     if rows:
         _style(axes, {row["bodies"] for row in rows})
         axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3)
@@ -318,5 +304,4 @@ def _style(axes: Axes, sizes: Any) -> None:
             labelled.append(size)
     style.fixed_ticks(axes.xaxis, labelled)
     axes.tick_params(axis="x", labelsize=7, labelrotation=45)
-    axes.yaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=20))
-    style.ticks_text(axes.yaxis, lambda seconds: f"{seconds * 1e6:g}")
+    style.time_ticks(axes.yaxis, 1e6)

@@ -152,18 +152,21 @@ def test_chosen_parts_and_devices_alone(tmp_path):
             ["--sizes", "3"],
             "--sizes: must be whole numbers separated by commas, at least 4 (got '3')",
         ),
-        (["--large", "64,128"], "--large: must be a whole number, at least 4 (got '64,128')"),
+        (
+            ["--large", "64,2"],
+            "--large: must be whole numbers separated by commas, at least 4 (got '64,2')",
+        ),
         (
             ["--poisson", "1e2"],
             "--poisson: must be whole numbers separated by commas, at least 4 (got '1e2')",
         ),
         (
             ["--parts", "solvers", "--sizes", "12"],
-            "--sizes: is for phases, convergence, edges alone (got --parts solvers)",
+            "--sizes: is for phases, convergence and edges alone (got --parts solvers)",
         ),
         (
             ["--parts", "phases,solvers", "--large", "12"],
-            "--large: is for layouts, blocks alone (got --parts phases,solvers)",
+            "--large: is for layouts and blocks alone (got --parts phases,solvers)",
         ),
         (
             ["--parts", "blocks", "--poisson", "12"],
@@ -216,14 +219,6 @@ def loops():
     from hybrid_nbody.benchmarks.fluid import loops as fluid_loops
 
     return fluid_loops
-
-
-def test_colours_are_put_together_again(loops):
-    field = np.arange(3 * 5 * 8).reshape(3, 5, 8)
-    colours = loops.split(field)
-    assert colours[0, 0, 0].tolist() == [0, 2, 4, 6]
-    assert colours[0, 0, 1].tolist() == [9, 11, 13, 15]
-    np.testing.assert_array_equal(loops.merge(colours), field)
 
 
 @pytest.mark.parametrize(

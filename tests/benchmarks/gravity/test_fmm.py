@@ -11,7 +11,8 @@ from support.bodies import make_backend
 
 from hybrid_nbody.benchmarks import add_arguments, run
 from hybrid_nbody.benchmarks.gravity import fmm
-from hybrid_nbody.benchmarks.gravity.fmm import Case, Sweep, conclude, crossovers, read_accuracies
+from hybrid_nbody.benchmarks.gravity.fmm import Case, Sweep, conclude, crossovers
+from hybrid_nbody.benchmarks.harness import options
 from hybrid_nbody.benchmarks.harness.runs import clumps, disc, galaxies, plummer_sphere
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels import reference
@@ -172,7 +173,9 @@ def test_a_direct_sum_of_minutes_is_left_out():
 
 
 def test_accuracies():
-    assert read_accuracies("1e-5,1e-3,0.001") == [1e-3, 1e-5]
+    bounds = 1e-7, 1e-2
+    assert options.list_of(float, "--accuracies", "1e-5,1e-3,0.001", *bounds) == [1e-5, 1e-3]
+    allowed = r"^--accuracies: must be numbers .*, at least 1e-07 and at most 0\.01 \(got "
     for wrong in ("1e-1", "1e-8", "few", "", "nan"):
-        with pytest.raises(InputError, match=r"^--accuracies: must be numbers from 0\.01 to 1e-07"):
-            read_accuracies(wrong)
+        with pytest.raises(InputError, match=allowed):
+            options.list_of(float, "--accuracies", wrong, *bounds)

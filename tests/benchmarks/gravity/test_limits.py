@@ -174,7 +174,7 @@ def test_a_statement_that_is_gone_is_told():
 
 def test_atomic_adds_of_the_symmetric_force_take_the_place_of_exact_ones():
     backend = PaperGpu(paper_seconds)
-    run = ProductionRun(backend, "single", massive_box(LEAST_BODIES))
+    run = ProductionRun(backend, massive_box(LEAST_BODIES), "single")
     kernels = limits.ATOMIC_KERNELS[type(run.kernels)](
         backend, run.state, PairForce("single", 0.01)
     )
@@ -185,7 +185,7 @@ def test_atomic_adds_of_the_symmetric_force_take_the_place_of_exact_ones():
 
 def test_atomic_adds_need_no_second_kernel():
     backend = PaperGpu(paper_seconds)
-    run = ProductionRun(backend, "single", massive_box(300))
+    run = ProductionRun(backend, massive_box(300), "single")
     run.kernels = limits.AtomicKernels(backend, run.state, PairForce("single", 0.01))
     run.state.acceleration[:] = 7
     run.force()
@@ -199,7 +199,7 @@ def test_atomic_adds_need_no_second_kernel():
 @pytest.mark.parametrize("number", [5000, LEAST_BODIES])
 def test_atomic_adds_give_the_same_but_for_rounding(precision, number):
     backend, problem = make_backend("gpu"), massive_box(number)
-    run = ProductionRun(backend, precision, problem)
+    run = ProductionRun(backend, problem, precision)
     run.force()
     expected = backend.download(run.state.acceleration)
     kernels = limits.ATOMIC_KERNELS[type(run.kernels)]

@@ -17,12 +17,12 @@ from hybrid_nbody.benchmarks.gravity.split import (
     conclusions,
     draw,
     expected,
-    find,
     optimum,
     ratio,
     read_threads,
     words,
 )
+from hybrid_nbody.benchmarks.harness import machine
 from hybrid_nbody.benchmarks.harness.measure import Times
 from hybrid_nbody.errors import InputError
 
@@ -196,4 +196,4 @@ def test_bad_options(monkeypatch):
         parser.parse_args(["split", "--roles", "tpu"])
     monkeypatch.setenv("PMI_SIZE", "2")
     with pytest.raises(InputError, match="this benchmark runs in one process"):
-        find("cpu")
+        machine.find_devices("cpu")

@@ -161,7 +161,7 @@ def test_the_defaults_have_room_for_few_bodies():
 def test_no_choice_changes_a_bit(precision):
     backend, problem, found = make_backend("gpu"), massive_box(1000), []
     for targets in tune.TARGETS:
-        run = ProductionRun(backend, precision, problem, tuning=Tuning(0, ((1000, targets),), 1))
+        run = ProductionRun(backend, problem, precision, tuning=Tuning(0, ((1000, targets),), 1))
         run.force()
         found.append(backend.download(run.state.acceleration))
     for acceleration in found[1:]:

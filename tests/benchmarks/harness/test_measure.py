@@ -95,9 +95,10 @@ def test_a_speed_up_is_that_over_the_first_measured_row_of_the_same_part():
         {"part": "layouts", "median_s": 4.0},
         {"part": "layouts", "median_s": 1.0},
     ]
-    head = {"part": "layouts"}
-    assert measure.speedup(rows, head, 2.0, "part") == {"speedup": 2.0}
-    assert measure.speedup(rows[:2], head, 2.0, "part") == {"speedup": 1.0}
+    row = {"part": "layouts", "median_s": 2.0}
+    assert measure.speedup(rows, row, "part") == {"speedup": 2.0}
+    assert measure.speedup(rows[:2], row, "part") == {"speedup": 1.0}
+    assert measure.speedup(rows, {"part": "layouts", "note": "needs a GPU"}, "part") == {}
 
 
 def test_a_pivot_table_has_a_line_and_a_column_a_choice_and_the_best_in_bold():

@@ -137,7 +137,7 @@ def check_argument(argument, text):
 @pytest.mark.parametrize(("ladder", "rung"), RUNGS)
 def test_kernels_get_the_arguments_that_they_declare(ladder, rung):
     backend, problem = PaperBackend(), ladder.problem(1000)
-    run = KernelRun(backend, rung.kernel, problem)
+    run = KernelRun(backend, problem, rung.kernel)
     run.step(700)
     (kick, grid, block), (drift, drift_grid, drift_block) = backend.launches
     assert (kick, drift) == (rung.kernel.name, rung.kernel.layout.drift)
@@ -153,8 +153,8 @@ def test_kernels_get_the_arguments_that_they_declare(ladder, rung):
 def test_padding_has_no_mass():
     run = KernelRun(
         PaperBackend(),
-        Kernel("ladder_a.cu", "tiles", VECTORS4, block=256),
         LADDERS["A"].problem(1000),
+        Kernel("ladder_a.cu", "tiles", VECTORS4, block=256),
     )
     (position, _) = run.arrays
     assert position.shape == (1024, 4)

@@ -35,11 +35,11 @@ def agrees(run):
 
 @pytest.mark.parametrize("function", ["plane_serial", "plane_threads"])
 def test_a_step_of_the_loops(function):
-    assert agrees(LoopRun(make_backend("cpu", threads=2), function, square(301)))
+    assert agrees(LoopRun(make_backend("cpu", threads=2), square(301), function))
 
 
 def test_a_loop_that_leaves_a_body_out_is_found(monkeypatch):
-    run = LoopRun(make_backend("cpu"), "plane_serial", square(40))
+    run = LoopRun(make_backend("cpu"), square(40), "plane_serial")
     kick = run.kick
     run.kick = lambda bodies, *physics: kick(bodies[:, :39], *physics)
     assert not agrees(run)
@@ -174,7 +174,7 @@ def test_a_kernel_gets_bodies_in_its_layout_and_gives_them_back(monkeypatch, lay
     problem = experiment.square(33)
     backend = PaperGpu({})
     backend.texture = lambda array: array
-    run = experiment.KernelRun(backend, Kernel("N", layout), problem)
+    run = experiment.KernelRun(backend, problem, Kernel("N", layout))
     position, velocity = run.result()
     assert same_bits(position, problem.position)
     assert not velocity.any()

@@ -177,7 +177,7 @@ def test_it_is_chosen_for_many_softened_bodies_on_gpus_alone():
 def test_a_device_that_takes_all_from_its_helper_computes_as_it_would_alone(share):
     problem, main = massive_box(LEAST_BODIES), PaperGpu(lambda *arguments: 1e-3)
     backend = HybridBackend(main, CpuBackend(1), share)
-    run = ProductionRun(backend, "single", problem)
+    run = ProductionRun(backend, problem, "single")
     assert isinstance(run.kernels.alone, Kernels)
     assert not isinstance(run.kernels.main, Kernels)
     if share == 0:
@@ -214,7 +214,7 @@ def test_kernels_get_the_arguments_that_they_declare(equal):
     backend, problem = PaperGpu(lambda *arguments: 1e-3), massive_box(LEAST_BODIES)
     if equal:
         problem.mass[:] = 1
-    run = ProductionRun(backend, "single", problem)
+    run = ProductionRun(backend, problem, "single")
     run.force()
     run.kernels.potential(run.state, np.zeros(LEAST_BODIES))
     run.kernels.accelerations_and_jerks(run.state, *np.zeros((2, LEAST_BODIES, 3)))
