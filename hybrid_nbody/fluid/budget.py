@@ -26,7 +26,7 @@ class Budget:
     halo : HaloExchange or FullGrid
         How ranks see each other's planes.
     before : array
-        A field that nothing else uses from `begin` to `settle`.
+        A field that nothing else uses from `begin` to `finish`.
     conserves : bool
         Whether changes are corrected, and not only summed.
     """
@@ -44,11 +44,11 @@ class Budget:
         """Note what a field holds before it changes."""
         self.before[...] = field
 
-    def settle(self, field: Array) -> None:
+    def finish(self, field: Array) -> None:
         """Sum the changes of a field since `begin`, and correct them; collective."""
         self.kernels.sum_changes(self.before, field, self.own)
         self.halo.collect(self.sums)
-        self.kernels.settle_budget(self.sums, self.record)
+        self.kernels.update_budget(self.sums, self.record)
         if self.conserves:
             self.kernels.scale_changes(self.before, field, self.record, self.own)
             self.halo.collect(self.sums)

@@ -140,7 +140,7 @@ class Stepper:
             partial(self.advection.advect_velocity, 1),
             self._project_velocity_and_diffuse_density,
             partial(self.advection.advect_density, 1),
-            self._settle_density,
+            self._correct_density,
         )
         self.parts = [recorded(part) if self.halo.recordable else part for part in parts]
         together = self._step_ahead if self.halo.recordable else self._step_in_parts
@@ -155,11 +155,11 @@ class Stepper:
         self.advection.advect_velocity(find_depth(self.state.next_velocity)())
         self._project_velocity_and_diffuse_density(watch)
         self.advection.advect_density(find_depth(self.state.velocity)())
-        self._settle_density()
+        self._correct_density()
 
     def _step_in_parts(self) -> None:
         """Do a step, each advection once it is known how far fluid comes from."""
-        diffuse_velocity, advect_velocity, project, advect_density, settle_density = self.parts
+        diffuse_velocity, advect_velocity, project, advect_density, correct_density = self.parts
         advection = self.advection
         diffuse_velocity()
         depth = advection.find_depth(self.state.next_velocity)()
@@ -167,14 +167,14 @@ class Stepper:
         project()
         depth = advection.find_depth(self.state.velocity)()
         advect_density() if depth == 1 else advection.advect_density(depth)
-        settle_density()
+        correct_density()
 
     def _step_ahead(self) -> None:
         """Do a step whose parts are recorded, as if all fluid came from the halo planes at most.
 
         While the device advects, the host learns whether that is so; if not, it is done again.
         """
-        diffuse_velocity, advect_velocity, project, advect_density, settle_density = self.parts
+        diffuse_velocity, advect_velocity, project, advect_density, correct_density = self.parts
         advection = self.advection
         diffuse_velocity()
         wait_for_depth = advection.find_depth(self.state.next_velocity)
@@ -186,7 +186,7 @@ class Stepper:
         advect_density()
         if (depth := wait_for_depth()) > 1:
             advection.advect_density(depth)
-        settle_density()
+        correct_density()
 
     def _diffuse_velocity(self) -> None:
         """Add forces, diffuse and project: the result is the next velocity."""
@@ -208,10 +208,10 @@ class Stepper:
             self.budget.begin(state.density)
         self._diffuse(state.density, state.next_density, self.density_diffusion)
 
-    def _settle_density(self) -> None:
+    def _correct_density(self) -> None:
         """Sum what the step has made or lost of the density, and take it back if asked to."""
         if self.budget:
-            self.budget.settle(self.state.density)
+            self.budget.finish(self.state.density)
 
     def _keep_projection(self, watch: Watch | None) -> None:
         """Store pressure and divergence, if the next step or a caller needs them."""

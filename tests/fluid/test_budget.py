@@ -147,7 +147,7 @@ def test_a_state_of_an_earlier_version_is_taken_back(alone):
 # ---- The correction of one change ----------------------------------------------------------------
 
 
-def settled(backend, communicator, before, after, dtype="f8"):
+def corrected(backend, communicator, before, after, dtype="f8"):
     """Return what a budget makes of a change, and the budget."""
     nz, ny, nx = before.shape
     kernels = make_kernels(backend, (nx, ny, nz), dtype=dtype)
@@ -157,7 +157,7 @@ def settled(backend, communicator, before, after, dtype="f8"):
     field[1:-1] = backend.upload(before.astype(dtype))
     budget.begin(field)
     field[1:-1] = backend.upload(after.astype(dtype))
-    budget.settle(field)
+    budget.finish(field)
     return backend.download(field[1:-1]), budget
 
 
@@ -167,7 +167,7 @@ def test_changes_that_are_too_large_are_scaled(backend, alone, sign):
     before = np.full((3, 3, 3), 5.0)
     change = np.zeros_like(before)
     change[0, 0], change[2, 1, 1] = (0.5, 1.0, 1.5), -1.0
-    found, budget = settled(backend, alone, before, before + sign * change)
+    found, budget = corrected(backend, alone, before, before + sign * change)
     expected = np.where(change > 0, change / 3, change)
     np.testing.assert_allclose(found, before + sign * expected, rtol=1e-15, atol=0)
     scalars = budget.scalars()
@@ -177,7 +177,7 @@ def test_changes_that_are_too_large_are_scaled(backend, alone, sign):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_without_losses_nothing_is_gained(backend, alone, sign):
     before = np.random.default_rng(1).random((3, 4, 5))
-    found, _ = settled(backend, alone, before, before + sign * np.ones((3, 4, 5)) / 3)
+    found, _ = corrected(backend, alone, before, before + sign * np.ones((3, 4, 5)) / 3)
     assert same_bits(found, before)
 
 
@@ -186,7 +186,7 @@ def test_a_number_that_is_none_stays_where_it_is(backend, alone):
     before = np.ones((3, 4, 5))
     after = before.copy()
     after[1, 2, 3] = np.nan
-    found, _ = settled(backend, alone, before, after)
+    found, _ = corrected(backend, alone, before, after)
     assert np.flatnonzero(np.isnan(found)).tolist() == [np.ravel_multi_index((1, 2, 3), (3, 4, 5))]
 
 
@@ -196,6 +196,6 @@ def test_what_rounding_hides_is_taken_back_later(backend, alone):
     after = before.copy()
     after[0, 0, 0] += np.float32(2.0**-23)
     after[1] -= np.float32(2.0**-24)
-    found, budget = settled(backend, alone, before, after, "f4")
+    found, budget = corrected(backend, alone, before, after, "f4")
     left = budget.scalars()["density_left"]
     np.testing.assert_allclose(found.astype("f8").sum() - left, 60.0, rtol=1e-15, atol=0)

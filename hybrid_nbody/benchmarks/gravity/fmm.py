@@ -46,7 +46,8 @@ WATCHED = 3
 SAME_BODIES = ("device", "bodies", "method")
 DIRECT = "direct"
 REST = "rest"
-ON_HOST = {"curve": "sort", "eighths": "tree", "plant": "tree", "set_parts": "tree", "sums": "sums"}
+TREE_METHODS = ("eighths", "grow", "set_parts")
+ON_HOST = {"curve": "sort", "sums": "sums"} | dict.fromkeys(TREE_METHODS, "tree")
 """The phase of a method of a tree. On a CPU each cell finds and sums its sources in one go."""
 
 PHASES = ("sort", "tree", "lists", "far", "near", "sums", REST)
@@ -156,8 +157,7 @@ class Sweep:
 
     def _direct(self, head: Row, backend: Backend, rows: list[Row], stop: Stop) -> Row:
         """Measure the direct sum once for each size: it takes the same wherever the bodies are."""
-        same = alike(rows, head, "device", "bodies", "method")
-        if same:
+        if same := alike(rows, head, *SAME_BODIES):
             return same[0] | head | dict.fromkeys(ERRORS)
         expected = expected_seconds(head, rows, self.precision)
         if expected > LONGEST_ROW:

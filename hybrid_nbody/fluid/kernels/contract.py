@@ -355,7 +355,7 @@ class Kernels(Protocol):
     def sum_changes(self, before: Array, after: Array, sums: Array) -> None:
         """Store the first three `CHANGES` of every plane of this rank in the rows of `sums`."""
 
-    def settle_budget(self, sums: Array, record: Array) -> None:
+    def update_budget(self, sums: Array, record: Array) -> None:
         """Bring the record of a budget up to date with the sums of the planes of all ranks."""
 
     def scale_changes(self, before: Array, after: Array, record: Array, sums: Array) -> None:

@@ -358,7 +358,7 @@ class TreeSums(Protocol):
     def is_crowded(self, curve: Any, parts: Parts) -> bool:
         """Return whether two words are needed for the bodies of this rank's parts."""
 
-    def plant(self, bodies: Array, curve: Any, cube: Cube, parts: Parts, rank: int) -> None:
+    def grow(self, bodies: Array, curve: Any, cube: Cube, parts: Parts, rank: int) -> None:
         """Grow the cells below this rank's parts, and find their multipoles.
 
         `bodies` are those of the parts along the curve: positions and masses, (m, 4), and the

@@ -19,11 +19,11 @@ KERNELS = {
         b"begin_solve",
         b"end_iteration",
         b"end_solve",
-        b"settle",
+        b"end_passes",
         b"copy_back",
         b"impose",
     ),
-    "budget": (b"sum_changes", b"settle_budget", b"scale_changes"),
+    "budget": (b"sum_changes", b"update_budget", b"scale_changes"),
     "advection": (b"advect", b"advect_velocity", b"correct"),
     "cells": (
         b"split",

@@ -183,7 +183,7 @@ def test_parts_of_a_step(kernels):
     kernels.correct(source, others[1], others[2], flow)
     sums, record = (kernels.backend.zeros(shape, "f8") for shape in ((40, 4), 4))
     kernels.sum_changes(u, v, sums)
-    kernels.settle_budget(sums, record)
+    kernels.update_budget(sums, record)
     kernels.scale_changes(u, v, record, sums)
     kernels.add_box(u, (0, 1, 0, 1, 0, 1), 1.0)
     kernels.set_sphere(u, (0.0, 1.0, 2.0), 3.0, 1.0)
@@ -236,7 +236,7 @@ def test_a_solve_in_passes(kernels, tolerance):
     solve.finish()
     redone = ["redo"] * (longest - 1) if tolerance >= 0 else []
     passes = ["relax"] * (5 // longest + 5 % longest)
-    assert kernels.backend.launches == [*passes, "settle", *redone, "copy_back"]
+    assert kernels.backend.launches == [*passes, "end_passes", *redone, "copy_back"]
 
 
 def test_multigrid(kernels):
@@ -288,7 +288,7 @@ def test_ranks_push_planes_between_passes(boundary, dtype):
     for launches, longest in on_threads(2, relax):
         passes = ["relax", "push_and_barrier"] * (4 // longest + 4 % longest)
         begin = ["barrier", "push", "push_and_barrier"]
-        end = ["settle", *["redo"] * (longest - 1), "copy_back"]
+        end = ["end_passes", *["redo"] * (longest - 1), "copy_back"]
         assert launches == [*begin, *passes, *end]
 
 

@@ -91,8 +91,8 @@ def sum_changes(before, after, sums):
 
 
 @compiled
-def settle_budget(sums, record):
-    """Find the parts to cut; see `Kernels.settle_budget`."""
+def update_budget(sums, record):
+    """Find the parts to cut; see `Kernels.update_budget`."""
     gained = 0.0
     lost = 0.0
     size = 0.0

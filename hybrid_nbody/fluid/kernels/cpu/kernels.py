@@ -164,9 +164,9 @@ class Kernels(LinearSystems):
         """See `Kernels`."""
         budget.sum_changes(before, after, sums)
 
-    def settle_budget(self, sums: Array, record: Array) -> None:
+    def update_budget(self, sums: Array, record: Array) -> None:
         """See `Kernels`."""
-        budget.settle_budget(sums, record)
+        budget.update_budget(sums, record)
 
     def scale_changes(self, before: Array, after: Array, record: Array, sums: Array) -> None:
         """See `Kernels`."""

@@ -42,7 +42,7 @@ __device__ inline double part_to_cut(double excess, double changes) {
 }
 
 // One block; planes are summed in their order, a column in a thread.
-extern "C" __global__ void settle_budget(const double *sums, double *record) {
+extern "C" __global__ void update_budget(const double *sums, double *record) {
     __shared__ double rows[ROWS * CHANGES], total[CHANGES];
     double sum = 0;
     for (int first = 0; first < NZ; first += ROWS) {

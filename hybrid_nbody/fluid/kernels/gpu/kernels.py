@@ -128,9 +128,9 @@ class Kernels(LinearSystems):
         """See `Kernels`."""
         self._on_planes("sum_changes", before, after, sums)
 
-    def settle_budget(self, sums: Array, record: Array) -> None:
+    def update_budget(self, sums: Array, record: Array) -> None:
         """See `Kernels`."""
-        self.modules["budget"].launch_grid("settle_budget", (1,), (SUM_THREADS,), (sums, record))
+        self.modules["budget"].launch_grid("update_budget", (1,), (SUM_THREADS,), (sums, record))
 
     def scale_changes(self, before: Array, after: Array, record: Array, sums: Array) -> None:
         """See `Kernels`."""

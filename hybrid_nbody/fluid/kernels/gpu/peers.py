@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hybrid_nbody.fluid.kernels.gpu.linear_systems import LinearSystems
 
 PEER_KERNELS = ("barrier", "push", "push_and_barrier")
-SOLVE_KERNELS = ("settle", "copy_back")
+SOLVE_KERNELS = ("end_passes", "copy_back")
 """Kernels that are launched while another rank may wait for this one. They are loaded before: CUDA
 may load a kernel only when the GPU is idle, which it is not while ranks wait for each other."""
 

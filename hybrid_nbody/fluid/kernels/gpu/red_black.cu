@@ -132,7 +132,7 @@ extern "C" __global__ void exceeds(const Real *x, const Real *b, EQUATION, const
 // Called after the last launch. Note where the result is: IN_WORK is 0 if it is in x, 1 if it is
 // in the work array. If the last launch did more iterations than were needed, note how many single
 // ones (REDO) lead to the result, and from which array (SOURCE) they start.
-extern "C" __global__ void settle(int launches, int last, int iterations, int *control) {
+extern "C" __global__ void end_passes(int launches, int last, int iterations, int *control) {
     if (!control[DONE]) {
         control[REDO] = 0;
         control[IN_WORK] = launches & 1;

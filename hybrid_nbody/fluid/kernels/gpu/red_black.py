@@ -268,7 +268,7 @@ class TiledSolve:
         control = self.systems.control
         last = self.passes[-1].iterations if self.passes else 0
         sizes = map(np.int32, (len(self.passes), last, self.solve.max_iterations))
-        self.systems.single("red_black", "settle", *sizes, control)
+        self.systems.single("red_black", "end_passes", *sizes, control)
         for number in range(self.solver.longest - 1 if self.solve.watched else 0):
             self._launch("redo", 1, self.solver.grid(1), (np.int32(number),))
         module = self.systems.modules["red_black"]

@@ -331,7 +331,7 @@ KERNEL relax(int launch, int previous, Real *x, Real *work, const Real *b, const
 }
 
 #if K == 1
-// Called after `settle`: repeat single iterations.
+// Called after `end_passes`: repeat single iterations.
 KERNEL redo(int pass, Real *x, Real *work, const Real *b, const int *cuts, EQUATION, Real factor,
             Real tolerance, int *control) {
     if (pass >= control[REDO]) return;

@@ -47,7 +47,7 @@ enum Word {  // of `control`; the first ones as in kernels.py
     SKIPPED,  // of the present solve
     REDO,
     SOURCE,
-    IN_WORK,  // what is left to do after a solve by `relax`: see `settle`
+    IN_WORK,  // what is left to do after a solve by `relax`: see `end_passes`
     FLAGS     // three times MOST words
 };
 #define MOST 4  // iterations of a launch

@@ -36,7 +36,7 @@ def compile_tree(backend: Backend, pair_force: PairForce, accuracy: float) -> No
     finder = PartFinder(tree, curve, backend, lambda counts: counts)
     finder.find(expansion.capacity)
     parts, _ = finder.shared_out(backend.xp.ones(BODIES, np.int64), Partition.equal(BODIES, 1))
-    tree.plant(bodies[curve.order], curve, cube, parts, 0)
+    tree.grow(bodies[curve.order], curve, cube, parts, 0)
     tree.set_parts(tree.part_rows())
     tree.sums(potentials=False)
     tree.add([(0, tree.essential(0, tree.target_rows()))])

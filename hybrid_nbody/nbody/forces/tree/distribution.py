@@ -58,7 +58,7 @@ class DistributedTree:
         travel = self.travels.sent(bodies, cube)
         timer.record("exchange")
         own = np.take(travel.rows, travel.curve.order, axis=0)  # far faster than an index
-        self.tree.plant(own, travel.curve, cube, travel.parts, self.communicator.rank)
+        self.tree.grow(own, travel.curve, cube, travel.parts, self.communicator.rank)
         timer.record("force")
         self._tell_parts()
         if not self.alone:

@@ -100,11 +100,11 @@ def sort(keys: NDArray[np.uint64], order: NDArray[np.int32]) -> None:
     if not len(keys):
         return
     differing = int(np.bitwise_or.reduce(keys) ^ np.bitwise_and.reduce(keys))
-    spare_keys = np.empty_like(keys)
-    spare_order = np.empty_like(order)
+    next_keys = np.empty_like(keys)
+    next_order = np.empty_like(order)
     blocks = get_num_threads()
     source = keys, order
-    target = spare_keys, spare_order
+    target = next_keys, next_order
     for shift in range(0, 64, DIGIT):
         if differing >> shift & (2**DIGIT - 1):
             sort_by_digit(*source, np.uint64(shift), blocks, *target)

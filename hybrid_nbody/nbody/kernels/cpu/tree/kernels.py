@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.nbody.kernels.cpu.tree import sharing
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import deepest_level, eighths
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS, Curve, curve_through
+from hybrid_nbody.nbody.kernels.cpu.tree.grown_tree import GrownTree, Method, grow
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     ACCELERATIONS,
     CELLS,
@@ -20,7 +21,6 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     Output,
     Walk,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.planted import Method, Planted, plant
 from hybrid_nbody.nbody.kernels.cpu.tree.walk import sum_forces
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import Expansion
@@ -50,13 +50,13 @@ class TreeSums:
     def __init__(self, expansion: Expansion, eps2: float, mass: float) -> None:
         self.method = Method(expansion, eps2, mass)
         self.capacity = SOURCES
-        self._own: Planted | None = None
-        self._whole: Planted | None = None
+        self._own: GrownTree | None = None
+        self._whole: GrownTree | None = None
 
     @property
-    def own(self) -> Planted:
+    def own(self) -> GrownTree:
         """Return the tree without the cells of other ranks."""
-        assert self._own is not None, "`plant` comes first"
+        assert self._own is not None, "`grow` comes first"
         return self._own
 
     def curve(self, position: Vectors, cube: Cube, words: int) -> Curve:
@@ -84,9 +84,9 @@ class TreeSums:
         capacity = self.method.expansion.capacity
         return bool(np.any(keys[capacity:] == keys[:-capacity]))
 
-    def plant(self, bodies: Vectors, curve: Curve, cube: Cube, parts: Parts, rank: int) -> None:
+    def grow(self, bodies: Vectors, curve: Curve, cube: Cube, parts: Parts, rank: int) -> None:
         """Grow the cells below this rank's parts and find their multipoles."""
-        self._own = plant(self.method, parts, rank, cube, (bodies, curve))
+        self._own = grow(self.method, parts, rank, cube, (bodies, curve))
         self._whole = self._own
 
     def part_rows(self) -> NDArray[Any]:
@@ -118,7 +118,7 @@ class TreeSums:
 
     def sums(self, potentials: bool) -> tuple[Vectors, Vectors] | None:
         """Return the sums at this rank's bodies and the work for each part; None if cells miss."""
-        assert self._whole is not None, "`plant` comes first"
+        assert self._whole is not None, "`grow` comes first"
         wanted = POTENTIALS if potentials else ACCELERATIONS
         output = self._walk(self._whole, self._whole.own.astype(np.int32), wanted)
         if np.any(output.ends == MISSING):
@@ -127,7 +127,7 @@ class TreeSums:
         # -0.0 would not be the same as a sum of nothing
         return output.sums[:, columns] + 0.0, output.costs
 
-    def _walk(self, tree: Planted, roots: NDArray[np.int32], wanted: int) -> Output:
+    def _walk(self, tree: GrownTree, roots: NDArray[np.int32], wanted: int) -> Output:
         """Return the result of a walk, with longer lists where they were too short."""
         order = self.method.expansion.order
         cost = PAIRS_OF_A_TERM * math.comb(order + 6, 6)

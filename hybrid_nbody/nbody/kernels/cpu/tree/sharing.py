@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.simd import LANES
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells, joined
+from hybrid_nbody.nbody.kernels.cpu.tree.grown_tree import NOT_HERE, GrownTree, Method
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     RADIUS,
     SUMMARY,
     Expansions,
     SortedBodies,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.planted import NOT_HERE, Method, Planted
 from hybrid_nbody.nbody.kernels.cpu.tree.upward import place_all
 from hybrid_nbody.nbody.kernels.parts import Essential
 
@@ -24,7 +24,7 @@ Rows = NDArray[Any]
 # ---- Parts ---------------------------------------------------------------------------------------
 
 
-def part_rows(tree: Planted) -> Rows:
+def part_rows(tree: GrownTree) -> Rows:
     """Return what all ranks must know of this rank's parts, a row each."""
     own = tree.own
     rows = np.empty(len(own), _part_type(tree.method))
@@ -35,7 +35,7 @@ def part_rows(tree: Planted) -> Rows:
     return rows
 
 
-def set_parts(tree: Planted, rows: Rows) -> None:
+def set_parts(tree: GrownTree, rows: Rows) -> None:
     """Take the rows of all parts, and find the multipoles from there up to the root."""
     parts = tree.parts.parts
     tree.cells.children[parts] = rows["children"]
@@ -70,7 +70,7 @@ _TARGET = np.dtype(
 )
 
 
-def target_rows(tree: Planted) -> Rows:
+def target_rows(tree: GrownTree) -> Rows:
     """Return this rank's cells as targets: those of its parts, and then those below them.
 
     A row's child counts the rows behind the parts.
@@ -86,12 +86,12 @@ def target_rows(tree: Planted) -> Rows:
     return rows
 
 
-def with_targets(tree: Planted, rows: Rows, number: int) -> Planted:
+def with_targets(tree: GrownTree, rows: Rows, number: int) -> GrownTree:
     """Return a tree with the targets of another rank behind its cells.
 
     Parameters
     ----------
-    tree : Planted
+    tree : GrownTree
     rows : structured array
         See `target_rows`.
     number : int
@@ -116,7 +116,7 @@ def with_targets(tree: Planted, rows: Rows, number: int) -> Planted:
 # ---- Cells that others open ----------------------------------------------------------------------
 
 
-def essential(tree: Planted, opened: NDArray[np.bool_]) -> Essential:
+def essential(tree: GrownTree, opened: NDArray[np.bool_]) -> Essential:
     """Return the cells below this rank's parts that another rank opens, and their bodies.
 
     The rows of this rank's parts come first. A row's child counts the rows behind these; its bodies
@@ -147,7 +147,7 @@ def essential(tree: Planted, opened: NDArray[np.bool_]) -> Essential:
 _CELL_COLUMNS = [(name, "i4") for name in Cells._fields]
 
 
-def _below(tree: Planted, opened: NDArray[np.int64]) -> NDArray[np.int64]:
+def _below(tree: GrownTree, opened: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the children of opened cells, siblings next to each other."""
     mine = np.zeros(len(tree.cells.first), bool)
     mine[tree.own] = True
@@ -156,7 +156,7 @@ def _below(tree: Planted, opened: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(_ranges(tree.cells.child[opened], tree.cells.children[opened]))
 
 
-def _places(tree: Planted, sent: NDArray[np.int64]) -> NDArray[np.int32]:
+def _places(tree: GrownTree, sent: NDArray[np.int64]) -> NDArray[np.int32]:
     """Return the place of each cell among those sent."""
     places = np.full(len(tree.cells.first) + 1, NOT_HERE, np.int32)
     places[sent] = np.arange(len(sent))
@@ -172,12 +172,12 @@ def _ranges(first: NDArray[np.int32], counts: NDArray[np.int32]) -> NDArray[np.i
 # ---- Cells of others -----------------------------------------------------------------------------
 
 
-def grafted(tree: Planted, received: Sequence[tuple[int, Essential]]) -> Planted:
+def grafted(tree: GrownTree, received: Sequence[tuple[int, Essential]]) -> GrownTree:
     """Return a tree with the cells and bodies that other ranks sent.
 
     Parameters
     ----------
-    tree : Planted
+    tree : GrownTree
         The children and bodies of these ranks' parts are set.
     received : sequence of (int, Essential)
         From each of them.
@@ -237,7 +237,7 @@ def _with_bodies(bodies: SortedBodies, others: Sequence[Rows]) -> SortedBodies:
     )
 
 
-def _with_cells(tree: Planted, others: Sequence[Rows]) -> Expansions:
+def _with_cells(tree: GrownTree, others: Sequence[Rows]) -> Expansions:
     """Return expansions with those of other ranks' cells before the row behind the last one."""
     before = tree.expansions
     centre = [before.centre[:-1], *(rows["centre"] for rows in others), before.centre[-1:]]

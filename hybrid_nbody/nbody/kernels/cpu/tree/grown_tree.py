@@ -113,7 +113,7 @@ class Splitting:
         return (size > self.capacity) | (is_wide & (size > 1))
 
 
-class Planted(NamedTuple):
+class GrownTree(NamedTuple):
     """A tree.
 
     Attributes
@@ -159,9 +159,9 @@ class Planted(NamedTuple):
             find_multipoles(some, self.cube.edge, *arrays)
 
 
-def plant(
+def grow(
     method: Method, parts: Parts, rank: int, cube: Cube, bodies: tuple[Vectors, Curve]
-) -> Planted:
+) -> GrownTree:
     """Return a tree with the multipoles of this rank's parts and of the cells below them.
 
     Parameters
@@ -180,7 +180,7 @@ def plant(
     root = Root(cube.edge, int(parts.cells["size"][0]))
     rule = Splitting(method, opening, root, sorted_bodies.acceleration)
     cells = _cells(parts, rank, curve, rule)
-    tree = Planted(
+    tree = GrownTree(
         method=method,
         parts=parts,
         rank=rank,
@@ -219,7 +219,7 @@ def _cells(parts: Parts, rank: int, curve: Curve, rule: Rule) -> Cells:
 
 
 def _sorted(bodies: Vectors, dtype: np.dtype[Any]) -> SortedBodies:
-    """Return bodies along the curve; see `plant`."""
+    """Return bodies along the curve; see `grow`."""
     number = len(bodies)
     known = bodies[:, 4] if bodies.shape[1] > 4 else np.ones(number)
     return SortedBodies(
