@@ -17,6 +17,7 @@ from numpy.typing import DTypeLike
 from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
 from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
 from hybrid_nbody.backends.finite import FiniteLook
+from hybrid_nbody.backends.gpu_copies import Snapshot, in_one_piece
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.downloads import Download
@@ -129,8 +130,9 @@ class GpuBackend(Backend):
         """Return a NumPy copy of `array`; a NumPy array is copied, too."""
         if not isinstance(array, self.cupy.ndarray):
             return array.copy()
+        rows = in_one_piece(array)
         with self.host_wait:
-            return self.cupy.asnumpy(array)
+            return self.cupy.asnumpy(rows)
 
     def start_download(self, *parts: Array) -> Download:
         """Copy within the GPU now, and to the host on a stream of its own when it is asked for.
@@ -143,7 +145,7 @@ class GpuBackend(Backend):
             copy = parts[0].copy() if len(parts) == 1 else self.cupy.stack(parts, axis=-1)
         except self.cupy.cuda.memory.OutOfMemoryError:
             return super().start_download(*parts)
-        return _Snapshot(self, copy)
+        return Snapshot(self, copy)
 
     def all_finite(self, *arrays: Array) -> bool:
         """See `Backend`; arrays on the GPU are looked at there, with a single answer for all."""
@@ -182,8 +184,9 @@ class GpuBackend(Backend):
 
     def _copy_down(self, rows: Array, staged: Array) -> None:
         """Copy rows to pinned memory, and wait until they are there."""
+        whole = in_one_piece(rows)
         with self.host_wait:
-            rows.get(out=staged, stream=self.stream)
+            whole.get(out=staged, stream=self.stream)
             self.stream.synchronize()
 
     def _staged(self, array: Array) -> Array:
@@ -326,23 +329,6 @@ class GpuBackend(Backend):
     def message_stream(self) -> Any:
         """Return a new stream for messages, beside the backend's own and served before it."""
         return self.cupy.cuda.Stream(non_blocking=True, priority=MESSAGE_PRIORITY)
-
-
-class _Snapshot(Download):
-    """A copy on the GPU, which a thread brings to the host beside the GPU's other work."""
-
-    def __init__(self, backend: GpuBackend, copy: Array) -> None:
-        self.nbytes = copy.nbytes
-        self._backend = backend
-        self._copy = copy
-        self._made = backend.mark()
-
-    def rows(self) -> Array:
-        """See `Download`; the memory of the GPU is free once the copy is dropped."""
-        with self._backend.cupy.cuda.Device(self._backend.device):
-            self._backend.downloads.wait_event(self._made)
-            found: Array = self._copy.get(stream=self._backend.downloads)
-        return found
 
 
 def _nccl_module() -> Any:
