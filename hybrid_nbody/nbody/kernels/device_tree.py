@@ -1,7 +1,6 @@
 """What a tree on devices offers: every rank knows all cells, and its own and nearby bodies."""
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,24 +11,25 @@ from hybrid_nbody.nbody.kernels.parts import Parts
 from hybrid_nbody.nbody.kernels.share import Share
 from hybrid_nbody.nbody.step_timer import Timer
 
+MOST_BOUNDS = 2048
+"""Bounds between which keys are counted, at most."""
 
-@dataclass(frozen=True)
-class Wanted:
-    """Leaves of other ranks whose bodies a rank needs.
+
+class BodyMessages(NamedTuple):
+    """Bodies of nearby leaves that ranks send each other.
 
     Attributes
     ----------
-    leaves : (K,) array of int32
-        Their numbers along the curve, on the device.
-    counts : (S,) array of int64
-        How many of them are on each rank.
-    bodies : (S,) array of int64
-        How many bodies they hold there.
+    sent, place : (m, 4) and (k, 4) arrays
+        What this rank sends, and where to put what it gets, in the order of the other ranks.
+    sent_counts, counts : (S,) arrays of int
+        How many it sends to each rank and gets from it.
     """
 
-    leaves: Array
-    counts: NDArray[np.int64]
-    bodies: NDArray[np.int64]
+    sent: Array
+    place: Array
+    sent_counts: NDArray[np.int32]
+    counts: NDArray[np.int32]
 
 
 class DeviceTree(Protocol):
@@ -64,6 +64,21 @@ class DeviceTree(Protocol):
 
     def curve(self, bodies: Array, cube: Cube, words: int) -> Any:
         """Return the order of bodies along the curve; see `contract.TreeSums.curve`."""
+
+    def keys(self, bodies: Array, cube: Cube) -> Array:
+        """Return the keys of bodies, (n,) of uint64."""
+
+    def count_between(self, keys: Array, bounds: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return how many keys there are from each bound, of which the first is 0, to the next.
+
+        There are `MOST_BOUNDS` bounds at most.
+        """
+
+    def split(self, keys: Array, cuts: NDArray[np.uint64]) -> Array:
+        """Return the order of keys by the cuts that they lie between, (n,) of int.
+
+        A key that equals a cut lies behind it; keys between the same cuts stay in their order.
+        """
 
     def deepest_level(self, curve: Any) -> int:
         """Return the level below the root on which a cell may hold any number of bodies."""
@@ -101,14 +116,14 @@ class DeviceTree(Protocol):
     def found_all(self) -> bool:
         """Return whether there was memory for all sources; provide it if not."""
 
-    def wanted(self) -> Wanted:
-        """Return the leaves of other ranks whose bodies are nearby."""
+    def wanted(self, ranks: int) -> Array:
+        """Return which leaves of other ranks are nearby, in this rank's row of an array of all.
 
-    def bodies_of(self, leaves: Array, number: int) -> Array:
-        """Return the bodies of leaves of this rank, `number` rows, one leaf after another."""
+        The array has a byte for every cell in the row of each rank; others are filled there.
+        """
 
-    def place_for(self, leaves: Array, number: int) -> Array:
-        """Return where the bodies of leaves of other ranks have to be put, `number` rows."""
+    def messages(self, wanted: Array) -> BodyMessages:
+        """Return the bodies that ranks send each other, for what each of them wants."""
 
     def add_far_field(self, potentials: bool) -> None:
         """Find the sums over distant sources."""

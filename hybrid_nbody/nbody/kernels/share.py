@@ -139,8 +139,6 @@ class Numbering(NamedTuple):
         The first cell of each level that holds bodies of this rank, and the number of these.
     own_before : (L + 1,) array of int64
         The number of such cells on higher levels, and of all.
-    shift : (L,) array of int64
-        What to add to a cell's place among those that start on this rank, sorted by levels.
     """
 
     share: Share
@@ -150,7 +148,6 @@ class Numbering(NamedTuple):
     own_first: Integers
     own_counts: Integers
     own_before: Integers
-    shift: Integers
 
     @property
     def total(self) -> int:
@@ -192,5 +189,4 @@ def numbering_of(share: Share, counts: Integers) -> Numbering:
         own_first=base[rank] - started_before,
         own_counts=own_counts,
         own_before=own_before,
-        shift=base[rank] - (np.cumsum(counts[rank]) - counts[rank]),
     )

@@ -1,8 +1,10 @@
 """Rows that travel from the ranks that own them to others that need them, and back."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.parallel.communicator import Communicator
@@ -18,25 +20,36 @@ class Routes:
         The device of the rows.
     transport : Transport
         Carries the rows.
-    communicator : Communicator
-        Every rank calls together.
-    counts : sequence of int
-        How many rows this rank sends to each rank, itself among them.
+    rank : int
+        This rank.
+    table : (S, S) array of int
+        How many rows each rank sends to each rank, itself among them.
     """
 
     def __init__(
         self,
         backend: Backend,
         transport: Transport,
-        communicator: Communicator,
-        counts: Sequence[int],
+        rank: int,
+        table: NDArray[Any],
     ) -> None:
         self.backend = backend
         self.transport = transport
-        self.rank = communicator.rank
-        table = communicator.gather_integers(*map(int, counts))
+        self.rank = rank
         self.sent: list[int] = table[self.rank].tolist()
         self.received: list[int] = table[:, self.rank].tolist()
+
+    @classmethod
+    def agreed(
+        cls,
+        backend: Backend,
+        transport: Transport,
+        communicator: Communicator,
+        counts: Sequence[int],
+    ) -> "Routes":
+        """Return the routes where a rank knows what it sends to each; every rank calls together."""
+        table = communicator.gather_integers(*map(int, counts))
+        return cls(backend, transport, communicator.rank, table)
 
     def there(self, rows: Array) -> Array:
         """Return the rows that ranks send to this one, in the order of ranks.
@@ -55,7 +68,7 @@ class Routes:
     def _carried(self, rows: Array, sent: list[int], received: list[int]) -> Array:
         """Return the rows received in exchange for those sent."""
         width = rows.dtype.itemsize * int(np.prod(rows.shape[1:], dtype=int))
-        result = self.backend.zeros((sum(received), width), "u1")
+        result = self.backend.xp.empty((sum(received), width), "u1")
         outgoing = pieces(rows.reshape(-1).view("u1").reshape(len(rows), width), sent)
         incoming = pieces(result, received)
         incoming[self.rank][:] = outgoing[self.rank]

@@ -188,7 +188,7 @@ class NcclGroup:
         event = self.stream.record(self.events.pop() if self.events else None)
         self.side.wait_event(event)
         self._send_and_receive(sends, receives, self.side, what)
-        return NcclMessages(self, self.side.record(event))
+        return NcclMessages(self, self.side.record(event), (sends, receives))
 
     def send_receive(
         self, sends: Sequence[Message], receives: Sequence[Message], what: str
@@ -239,16 +239,21 @@ class NcclGroup:
 
 
 class NcclMessages:
-    """Messages that are queued beside the stream of a group."""
+    """Messages that are queued beside the stream of a group, with their rows.
 
-    def __init__(self, group: NcclGroup, sent: Any):
+    What is queued on the stream meanwhile must not take the memory of rows that nobody else keeps.
+    """
+
+    def __init__(self, group: NcclGroup, sent: Any, rows: tuple[Sequence[Message], ...]):
         self.group = group
         self.sent = sent
+        self.rows = rows
 
     def finish(self) -> None:
         """Let what is queued on the stream from here on wait for the messages."""
         self.group.stream.wait_event(self.sent)
         self.group.events.append(self.sent)  # to be used again
+        self.rows = ()
 
 
 def _never_end(communicator: Any) -> None:

@@ -4,6 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hybrid_nbody.nbody.forces.tree.cuts import Cuts
+from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.parts import CELL, Parts
 from hybrid_nbody.nbody.kernels.share import numbering_of, share_of, whole_share
 
@@ -103,14 +105,16 @@ def test_ranks_number_cells_like_a_tree_of_all_bodies(seed, number, most, cuts):
 
 
 @given(st.integers(0, 10**6), st.integers(1, 60), st.lists(st.integers(0, 99), max_size=3))
-def test_places_among_the_cells_of_a_rank_lead_to_their_numbers(seed, number, cuts):
+def test_cells_of_a_level_that_start_on_a_rank_follow_one_another(seed, number, cuts):
     tree = random_tree(seed, number)
     parts = parts_of(tree, 8, cuts)
     for rank, numbering in enumerate(numberings(tree, parts, len(cuts) + 1)):
         begin, end = numbering.share.starts[rank : rank + 2]
         made = np.flatnonzero((begin <= tree.first) & (tree.first < end))
-        places = np.arange(len(made))
-        np.testing.assert_array_equal(places + numbering.shift[tree.level[made]], made)
+        for level in range(LEVELS):
+            first = numbering.base[rank, level]
+            found = made[tree.level[made] == level]
+            np.testing.assert_array_equal(found, np.arange(first, first + len(found)))
         earlier = [cell for cell in numbering.started_before if begin < end]
         assert all(tree.first[cell] < begin < tree.last[cell] for cell in earlier)
 
@@ -129,13 +133,56 @@ def test_ends_of_cells_that_go_on_behind_the_last_body(seed, number, cuts):
             assert numbering.share.ends[tree.level[cell]] == tree.last[cell]
 
 
+def counts_between(keys, bounds):
+    """Return how many keys lie from each bound to the next."""
+    return np.diff(np.searchsorted(keys, bounds.astype(np.int64)))
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 60),
+    st.lists(st.integers(0, 8 ** (LEVELS - 1)), min_size=1, max_size=3),
+    st.integers(0, LEVELS - 1),
+)
+def test_shares_begin_at_cuts_unless_they_lie_within_leaves(seed, number, keys, level):
+    """As if the cuts were those of other bodies; some lie where coarse cells begin."""
+    tree = random_tree(seed, number)
+    keys = sorted(key - key % 8**level for key in keys)
+    cuts = Cuts(keys, LEVELS - 1, Cube(0, 0, 0, 1), MOST)
+    between = counts_between(tree.keys, cuts.bounds)
+    parts = cuts.parts(between)
+    starts = np.searchsorted(tree.keys, keys)
+    around = (tree.first[:, None] < starts) & (starts < tree.last[:, None])
+    leaf = np.array([not tree.has_children(row) for row in tree.rows])
+    assert (parts is None) == around[leaf].any()
+    taken = cuts.taken(between[None])[0]
+    np.testing.assert_array_equal(np.cumsum(taken)[:-1], starts)
+    if parts is None:
+        return
+    size = len(keys) + 1
+    for rank, numbering in enumerate(numberings(tree, parts, size)):
+        share = numbering.share
+        np.testing.assert_array_equal(share.starts[1:-1], starts)
+        shared = [cell for some in range(LEVELS) for cell in numbering.shared(some)]
+        assert shared == np.flatnonzero(around.any(axis=1)).tolist()
+        begin, end = share.starts[rank : rank + 2]
+        levels = np.repeat(share.part_levels, np.diff(share.part_ends, prepend=0))
+        assert len(levels) == end - begin
+        for body, level_of_part in enumerate(levels, begin):
+            divided = (tree.first <= body) & (body < tree.last) & around.any(axis=1)
+            assert level_of_part == tree.level[divided].max(initial=-1) + 1
+        if begin < end:
+            for cell in np.flatnonzero((tree.first < end) & (end <= tree.last)):
+                assert share.ends[tree.level[cell]] == tree.last[cell]
+
+
 def test_one_rank_has_all_cells():
     tree = random_tree(1, 50)
     counts = np.bincount(tree.level, minlength=LEVELS)[None]
     numbering = numbering_of(whole_share(50, LEVELS), counts)
     np.testing.assert_array_equal(numbering.own_counts, counts[0])
     assert numbering.own_before[-1] == numbering.total == len(tree.first)
-    assert not numbering.shift.any()
+    np.testing.assert_array_equal(numbering.base[0], numbering.own_first)
     assert len(numbering.started_before) == 0
     assert all(len(numbering.shared(level)) == 0 for level in range(LEVELS))
 

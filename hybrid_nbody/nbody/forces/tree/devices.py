@@ -10,13 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.forces.tree.cuts import Cuts
 from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
-from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
+from hybrid_nbody.nbody.kernels.device_tree import MOST_BOUNDS, DeviceTree
 from hybrid_nbody.nbody.kernels.share import share_of
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
 from hybrid_nbody.parallel.transport.base import Messages
+
+FIRST_FORCES = 3
+FORCES_BETWEEN = 16
+"""Work is shared out anew for the first forces, and then for one of some."""
 
 
 class TreeOnDevices:
@@ -36,6 +41,9 @@ class TreeOnDevices:
         self.backend = travels.backend
         self.communicator = travels.communicator
         self.exchange = travels.exchange
+        self.cells_of_ranks = np.zeros(self.communicator.size, np.int64)
+        self.cuts: Cuts | None = None
+        self.forces = 0
 
     def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
         """Return the sums at this rank's bodies; see `DistributedTree.sums`."""
@@ -47,15 +55,55 @@ class TreeOnDevices:
         if not np.isfinite(highest - lowest).all():  # the guard names the body
             return self.backend.xp.full((len(bodies), 1 if potentials else 3), np.nan)
         cube = cube_around(lowest, highest)
-        travel = self.travels.sent(bodies, cube)
+        travel = self._travel(bodies, cube)
         timer.record("exchange")
         self._find_far_field(travel, cube, potentials, timer)
         sums = self.tree.sums(potentials)
-        work = self.tree.work()
+        work = self.tree.work() if self._counts_work else None
         timer.record("force")
         results = self.travels.returned(sums, work, travel)
         timer.record("exchange")
+        self.forces += 1
         return results
+
+    # ---- Where shares begin ----------------------------------------------------------------------
+
+    @property
+    def _is_shared_out(self) -> bool:
+        """Return whether work is shared out anew for the present force."""
+        return self.forces < FIRST_FORCES or self.forces % FORCES_BETWEEN == 0
+
+    @property
+    def _counts_work(self) -> bool:
+        """Return whether the next force will ask for the work of each body."""
+        return self.forces + 1 < FIRST_FORCES or (self.forces + 1) % FORCES_BETWEEN == 0
+
+    def _travel(self, bodies: Array, cube: Cube) -> Travel:
+        """Send bodies to the ranks of their parts, which begin where they did if they can."""
+        if self.cuts and self.cuts.cube == cube and not self._is_shared_out:
+            travel = self._travel_again(bodies, cube, self.cuts)
+            if travel:
+                return travel
+        travel = self.travels.sent(bodies, cube)
+        capacity = self.travels.capacity
+        cuts = Cuts(travel.cuts, self.tree.levels - 1, cube, capacity)
+        self.cuts = cuts if len(cuts.bounds) <= MOST_BOUNDS else None
+        return travel
+
+    def _travel_again(self, bodies: Array, cube: Cube, cuts: Cuts) -> Travel | None:
+        """Send bodies where the shares begin at some cuts; None if one lies within a leaf."""
+        keys = self.tree.keys(bodies, cube)
+        between = self.tree.count_between(keys, cuts.bounds)
+        table = self.communicator.gather_integers(*map(int, between))
+        parts = cuts.parts(table.sum(axis=0))
+        if parts is None:
+            return None
+        ranks = (self.backend, self.exchange.transport, self.communicator.rank)
+        routes = Routes(*ranks, cuts.taken(table))
+        order = self.tree.split(keys, cuts.keys)
+        rows = routes.there(self.backend.xp.take(bodies, order, axis=0))
+        curve = self.tree.curve(rows, cube, 1)
+        return Travel(parts, routes, order, rows, curve, cuts.keys.tolist())
 
     def _find_far_field(self, travel: Travel, cube: Cube, potentials: bool, timer: Timer) -> None:
         """Find the far field at the bodies of this rank's parts, and bring nearby bodies here."""
@@ -93,12 +141,14 @@ class TreeOnDevices:
         size = self.communicator.size
         share = share_of(travel.parts, self.communicator.rank, size, self.tree.levels)
         counts = self.tree.count_cells(travel.rows, travel.curve, cube, share)
-        self.tree.make_cells(self.communicator.gather_integers(*map(int, counts)))
+        table = self.communicator.gather_integers(*map(int, counts))
+        self.cells_of_ranks = table.sum(axis=1)
+        self.tree.make_cells(table)
 
     def _tell_cells(self) -> None:
         """Let all ranks know all cells."""
         rows = self.tree.cell_rows()
-        counts = self.communicator.gather_integers(len(rows))[:, 0].copy()
+        counts = self.cells_of_ranks.copy()
         counts[self.communicator.rank] = 0
         received = self.backend.xp.empty((int(counts.sum()), rows.shape[1]), "u1")
         self._begin([rows] * len(counts), pieces(received, counts.tolist())).finish()
@@ -106,18 +156,11 @@ class TreeOnDevices:
 
     def _begin_bodies(self) -> Messages:
         """Begin to send the bodies that other ranks want, and to receive those wanted here."""
-        rank = self.communicator.rank
-        wanted = self.tree.wanted()
-        table = self.communicator.gather_integers(*map(int, wanted.bodies))
-        routes = Routes(
-            self.backend, self.exchange.transport, self.communicator, wanted.counts.tolist()
-        )
-        asked = routes.there(wanted.leaves)
-        sent = self.tree.bodies_of(asked, int(table[:, rank].sum()))
-        place = self.tree.place_for(wanted.leaves, int(table[rank].sum()))
-        return self._begin(
-            pieces(sent, table[:, rank].tolist()), pieces(place, table[rank].tolist())
-        )
+        size = self.communicator.size
+        wanted = self.tree.wanted(size)
+        self._begin([wanted[self.communicator.rank]] * size, list(wanted)).finish()
+        sent, place, sent_counts, counts = self.tree.messages(wanted)
+        return self._begin(pieces(sent, sent_counts.tolist()), pieces(place, counts.tolist()))
 
     def _begin(self, sent: list[Array], received: list[Array]) -> Messages:
         """Begin to exchange rows with all other ranks, those of each rank in its turn."""

@@ -110,7 +110,7 @@ class DistributedTree:
         """Return what each other rank has for this one, in exchange for the rows for each of it."""
         counts = [len(some) for some in rows]
         counts.insert(self.communicator.rank, 0)
-        routes = Routes(self.backend, self.exchange.transport, self.communicator, counts)
+        routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, counts)
         received = routes.there(np.concatenate(rows))
         pieces = np.split(received, np.cumsum(routes.received)[:-1])
         del pieces[self.communicator.rank]

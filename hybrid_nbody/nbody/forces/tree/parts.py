@@ -54,6 +54,8 @@ class PartFinder:
         self.last = np.full(1, own, np.int32)
         self.cells = np.zeros(1, CELL)
         self.cells["size"] = totals(np.array([own]))
+        self.parents = np.zeros(1, np.int64)
+        self.eighths = np.zeros(1, np.int64)
 
     def find(self, capacity: int) -> None:
         """Divide cells until none has too many bodies.
@@ -85,6 +87,9 @@ class PartFinder:
         below["size"] = sizes[filled]
         below["level"] = level + 1
         self.cells = np.append(self.cells, below)
+        parents, eighths = np.nonzero(filled)
+        self.parents = np.append(self.parents, large[parents])
+        self.eighths = np.append(self.eighths, eighths)
         self.first = np.append(self.first, bounds[:, :8][filled])
         self.last = np.append(self.last, bounds[:, 1:][filled])
 
@@ -105,6 +110,23 @@ class PartFinder:
         counts = (self.last - self.first)[parts]
         taken = np.bincount(owners, weights=counts, minlength=partition.size)
         return Parts(self.cells, parts, owners), taken.astype(int).tolist()
+
+    def cuts(self, parts: Parts, size: int) -> list[int]:
+        """Return the keys at which the shares of all of some ranks but the first begin."""
+        levels = self.divider.deepest_level(self.curve)
+        firsts = np.searchsorted(parts.owners, np.arange(1, size)).tolist()
+        return [
+            self._key_of(int(parts.parts[first]), levels) if first < len(parts.parts) else 8**levels
+            for first in firsts
+        ]
+
+    def _key_of(self, cell: int, levels: int) -> int:
+        """Return the first key of a cell."""
+        key = 0
+        while cell:
+            key += int(self.eighths[cell]) * 8 ** (levels - int(self.cells["level"][cell]))
+            cell = int(self.parents[cell])
+        return key
 
     def _sums(self, costs: Array, parts: Integers) -> Integers:
         """Return the sum of the costs of this rank's bodies in each part."""

@@ -39,6 +39,8 @@ class Travel(NamedTuple):
         The bodies of this rank's parts, as they arrived.
     curve
         Their order along the curve; see `Curves.curve`.
+    cuts : list of int
+        The keys at which the shares of all ranks but the first begin.
     """
 
     parts: Parts
@@ -46,6 +48,7 @@ class Travel(NamedTuple):
     order: Array
     rows: Array
     curve: Any
+    cuts: list[int]
 
 
 class Travels:
@@ -107,26 +110,34 @@ class Travels:
         finder.find(self.capacity)
         parts, taken = finder.shared_out(self.costs[curve.order], self.exchange.partition)
         if self.communicator.size == 1:
-            return Travel(parts, None, curve.order, bodies, curve)
-        routes = Routes(self.backend, self.exchange.transport, self.communicator, taken)
+            return Travel(parts, None, curve.order, bodies, curve, [])
+        routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, taken)
         rows = routes.there(self.backend.xp.take(bodies, curve.order, axis=0))
-        return Travel(parts, routes, curve.order, rows, self.curves.curve(rows, cube, self.words))
+        sorted_rows = self.curves.curve(rows, cube, self.words)
+        cuts = finder.cuts(parts, self.communicator.size)
+        return Travel(parts, routes, curve.order, rows, sorted_rows, cuts)
 
-    def returned(self, sums: Array, costs: Array, travel: Travel) -> Array:
-        """Return the sums at this rank's own bodies, and note their costs.
+    def returned(self, sums: Array, costs: Array | None, travel: Travel) -> Array:
+        """Return the sums at this rank's own bodies, and note their costs if there are any.
 
         Parameters
         ----------
         sums : (m, …) array of float64
             In the order in which bodies arrived.
         costs : (m, 1) array of float64
-            The work for each of them, at least 1.
+            The work for each of them, at least 1, or None.
         travel : Travel
         """
-        results = self.backend.xp.concatenate([sums, costs], axis=1)
-        if travel.routes is not None:
-            back = self.backend.zeros((len(travel.order), results.shape[1]), "f8")
-            back[travel.order] = travel.routes.back(results)
-            results = back
+        if costs is None:
+            return self._back(sums, travel)
+        results = self._back(self.backend.xp.concatenate([sums, costs], axis=1), travel)
         self.costs = results[:, -1].astype("i8")
         return results[:, :-1]
+
+    def _back(self, rows: Array, travel: Travel) -> Array:
+        """Return rows in the order of this rank's own bodies."""
+        if travel.routes is None:
+            return rows
+        back = self.backend.xp.empty((len(travel.order), rows.shape[1]), "f8")
+        back[travel.order] = travel.routes.back(rows)
+        return back

@@ -99,16 +99,19 @@ class CurveFinder:
         arguments = (self.launches.memory.argument, np.int32(len(boxes)), boxes)
         self.launches.modules["cells"].launch("find_root", threads, threads, *arguments)
 
-    def sort(self, bodies: Array, memory: CurveMemory) -> Curve:
-        """Return the order of bodies in the root; those with the same key stay in theirs."""
+    def find_keys(self, bodies: Array, keys: Array) -> None:
+        """Fill the keys of bodies in the root."""
         number, columns = bodies.shape
-        small = number <= MOST_BODIES
-        keys = memory.curve.keys if small else memory.other.keys
         sizes = (np.int32(number), np.int32(columns))
         argument = self.launches.memory.argument
         self.launches.on_bodies("find_keys", number, argument, *sizes, bodies, keys)
+
+    def sort(self, bodies: Array, memory: CurveMemory) -> Curve:
+        """Return the order of bodies in the root; those with the same key stay in theirs."""
+        small = len(bodies) <= MOST_BODIES
+        self.find_keys(bodies, memory.curve.keys if small else memory.other.keys)
         if small:
-            self._sort_few(number, memory)
+            self._sort_few(len(bodies), memory)
         else:
             self._sort_many(memory)
         return memory.curve

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.kernels.device_tree import Wanted
+from hybrid_nbody.nbody.kernels.device_tree import BodyMessages
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, Starts
 from hybrid_nbody.nbody.kernels.gpu.tree.curve import Curve, CurveFinder, curve_memory
@@ -19,6 +19,9 @@ from hybrid_nbody.nbody.kernels.gpu.tree.whole import WholeTree
 from hybrid_nbody.nbody.kernels.parts import Parts
 from hybrid_nbody.nbody.kernels.share import Numbering, Share, numbering_of
 from hybrid_nbody.nbody.step_timer import Timer
+
+COUNTING_THREADS = 1 << 18
+"""Most threads that count keys between bounds."""
 
 PAIRS_OF_A_TERM = 0.06
 """Pairs of bodies that take as long as a multiplication of two terms of expansions."""
@@ -76,6 +79,30 @@ class DeviceTree:
         self.memory.set_cube(cube)
         self.memory.send()
         return self.curves.sort(bodies, curve_memory(self.backend, len(bodies)))
+
+    def keys(self, bodies: Array, cube: Cube) -> Array:
+        """Return the keys of bodies, (n,)."""
+        self.memory.set_cube(cube)
+        self.memory.send()
+        keys = self.backend.xp.empty(len(bodies), "u8")
+        self.curves.find_keys(bodies, keys)
+        return keys
+
+    def count_between(self, keys: Array, bounds: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Return how many keys there are from each bound, of which the first is 0, to the next."""
+        counts = self.backend.zeros(len(bounds), "i4")
+        arguments = (np.int32(len(bounds)), self.backend.upload(bounds), counts)
+        threads = min(len(keys), COUNTING_THREADS)
+        size = np.int32(len(keys))
+        self.launches.on_bodies("count_between", threads, size, keys, *arguments, module="sharing")
+        found: NDArray[np.int64] = self.backend.download(counts)[:-1].astype(np.int64)
+        return found
+
+    def split(self, keys: Array, cuts: NDArray[np.uint64]) -> Array:
+        """Return the order of keys by the cuts that they lie between; others stay in theirs."""
+        xp = self.backend.xp
+        ranks = xp.searchsorted(self.backend.upload(cuts), keys, side="right")
+        return xp.argsort(ranks.astype("u1"), kind="stable")
 
     def deepest_level(self, curve: Curve) -> int:
         """Return the level on which a cell may hold any number of bodies."""
@@ -146,10 +173,20 @@ class DeviceTree:
         argument = self.memory.argument
         self.launches.on_rows("unpack_cells", len(rows), argument, np.int32(len(rows)), rows)
         self.passes.link("link_cells", self.numbering.total)
-        for level in reversed(range(int(self.numbering.share.shared.max()) + 1)):
-            cells = self.numbering.shared(level).astype(np.int32)
-            on_device = self.backend.upload(cells)
-            self.launches.on_parents("find_shared_multipoles", len(cells), on_device)
+        self._find_shared_multipoles()
+
+    def _find_shared_multipoles(self) -> None:
+        """Find the multipoles of the cells that ranks share, the deepest first."""
+        levels = reversed(range(int(self.numbering.share.shared.max()) + 1))
+        cells = [self.numbering.shared(level).astype(np.int32) for level in levels]
+        if not cells:
+            return
+        on_device = self.backend.upload(np.concatenate(cells))
+        first = 0
+        for some in cells:
+            last = first + len(some)
+            self.launches.on_parents("find_shared_multipoles", len(some), on_device[first:last])
+            first = last
 
     # ---- Sums ------------------------------------------------------------------------------------
 
@@ -164,43 +201,37 @@ class DeviceTree:
         self.memory.send()
         return fits
 
-    def wanted(self) -> Wanted:
-        """Return the leaves of other ranks whose bodies are nearby."""
-        xp = self.backend.xp
-        flags = self.backend.zeros(self.numbering.total, "u1")
-        self.launches.on_own_cells("sharing", "mark_nearby", flags)
-        leaves = xp.flatnonzero(flags)
-        first = self.memory.arrays["first"][leaves].astype("i8")
-        along = xp.argsort(first)
-        leaves = leaves[along]
-        starts = self.backend.upload(self.numbering.share.starts[1:])
-        ends = xp.searchsorted(first[along], starts)
-        behind = self._bodies_before(leaves)[ends]
-        ends, behind = self.backend.download(xp.stack([ends, behind]))
-        counts = np.diff(ends, prepend=0)
-        return Wanted(leaves.astype("i4"), counts, np.diff(behind, prepend=0))
+    def wanted(self, ranks: int) -> Array:
+        """Return an array of a row for each rank, of which this rank's is filled."""
+        flags = self.backend.zeros((ranks, self.numbering.total), "u1")
+        self.launches.on_own_cells("sharing", "mark_nearby", flags[self.numbering.share.rank])
+        return flags
 
-    def _bodies_before(self, leaves: Array) -> Array:
-        """Return the number of bodies of the leaves before each one, and of all, (K + 1,)."""
-        arrays = self.memory.arrays
-        before = self.backend.zeros(len(leaves) + 1, "i8")
-        sizes = arrays["last"][leaves] - arrays["first"][leaves]
-        self.backend.xp.cumsum(sizes, out=before[1:])
-        return before
+    def messages(self, wanted: Array) -> BodyMessages:
+        """Return the bodies that others want, and where those have to be put that are wanted."""
+        share, total = self.numbering.share, self.numbering.total
+        ranks = len(wanted)
+        argument = self.memory.argument
+        sizes = self.backend.xp.empty((2, ranks, total), "i4")
+        starts = self.backend.upload(share.starts.astype(np.int32))
+        numbers = (np.int32(share.rank), np.int32(ranks))
+        arrays = (argument, *numbers, starts, wanted, sizes)
+        self.launches.on_bodies("size_messages", total, *arrays, module="sharing")
+        ends = self.backend.xp.empty(sizes.size, "i4")
+        self.backend.xp.cumsum(sizes.reshape(-1), out=ends)
+        last = self.backend.download(ends[total - 1 :: total])
+        counts = np.diff(last, prepend=np.int32(0)).reshape(2, ranks)
+        sent = self.backend.xp.empty((int(counts[0].sum()), 4), self.memory.real)
+        arguments = (*numbers, wanted, ends)
+        self.launches.on_own_cells("sharing", "fill_messages", *arguments, sent)
+        on_all = (argument, *arguments)
+        self.launches.on_bodies("place_messages", total, *on_all, module="sharing")
+        return BodyMessages(sent, self._place_for(int(counts[1].sum())), *counts)
 
-    def bodies_of(self, leaves: Array, number: int) -> Array:
-        """Return a number of bodies: those of leaves of this rank, one leaf after another."""
-        bodies = self.backend.xp.empty((number, 4), self.memory.real)
-        offset = self._bodies_before(leaves).astype("i4")
-        sizes = (self.memory.argument, np.int32(len(leaves)))
-        self.launches.on_rows("copy_bodies", len(leaves), *sizes, leaves, offset, bodies)
-        return bodies
-
-    def place_for(self, leaves: Array, number: int) -> Array:
-        """Return where a number of bodies have to be put: those of leaves of other ranks."""
+    def _place_for(self, number: int) -> Array:
+        """Return where a number of bodies of other ranks have to be put."""
         own = self.numbering.share.number
         self.memory.fit_near(number)
-        self.memory.arrays["place"][leaves] = own + self._bodies_before(leaves)[:-1]
         self.memory.send()
         return self.memory.arrays["near"][own : own + number]
 

@@ -25,6 +25,31 @@ extern "C" __global__ void find_eighths(int number, const unsigned long long *ke
     }
 }
 
+#define MOST_BOUNDS 2048  // as in device_tree.py
+
+// Count the keys from each of some bounds to the next; the first bound is 0.
+extern "C" __global__ void count_between(int number, const unsigned long long *keys, int bounds,
+                                         const unsigned long long *bound, int *counts) {
+    __shared__ int of_block[MOST_BOUNDS];
+    for (int k = threadIdx.x; k < bounds; k += THREADS) of_block[k] = 0;
+    __syncthreads();
+    for (int i = blockIdx.x * THREADS + threadIdx.x; i < number; i += gridDim.x * THREADS) {
+        unsigned long long key = keys[i];
+        int low = 0, high = bounds;  // the last bound that is not larger lies between
+        while (high - low > 1) {
+            int middle = (low + high) / 2;
+            if (bound[middle] <= key)
+                low = middle;
+            else
+                high = middle;
+        }
+        atomicAdd(of_block + low, 1);
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < bounds; k += THREADS)
+        if (of_block[k]) atomicAdd(counts + k, of_block[k]);
+}
+
 // A cell as other ranks get it.
 struct Row {
     Point centre;
@@ -85,14 +110,49 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
         }
 }
 
-// Copy the bodies of leaves; those of leaf k are from offset[k] on. A warp takes a leaf.
+// sizes[0][r][cell]: how many bodies of a cell this rank sends to rank r, which wants them; in
+// sizes[1][r][cell], how many it gets of rank r, whose first body is starts[r].
+extern "C" __global__ void size_messages(const Tree *tree, int rank, int ranks, const int *starts,
+                                         const unsigned char *wanted, int *sizes) {
+    int cell = blockIdx.x * THREADS + threadIdx.x, cells = tree->cells;
+    if (cell >= cells) return;
+    int first = tree->first[cell], size = tree->last[cell] - first;
+    bool own = is_whole(*tree, cell), wants = wanted[(size_t)rank * cells + cell];
+    for (int r = 0; r < ranks; ++r) {
+        bool asked = own && r != rank && wanted[(size_t)r * cells + cell];
+        bool here = wants && first >= starts[r] && first < starts[r + 1];
+        sizes[(size_t)r * cells + cell] = asked ? size : 0;
+        sizes[(size_t)(ranks + r) * cells + cell] = here ? size : 0;
+    }
+}
+
+// Copy the bodies that others want of this rank's cells. ends[r][cell]: where they end among all
+// that are sent. A warp takes a cell.
 extern "C" __global__ void __launch_bounds__(WARPS *LANES)
-    copy_bodies(const Tree *tree, int number, const int *leaves, const int *offset, Near *bodies) {
+    fill_messages(const Tree *tree, int rank, int ranks, const unsigned char *wanted,
+                  const int *ends, Near *bodies) {
     const Tree t = *tree;
-    if (warp_of_grid() >= number) return;
-    int leaf = leaves[warp_of_grid()], size = t.last[leaf] - t.first[leaf];
-    for (int k = lane(); k < size; k += LANES)
-        bodies[offset[warp_of_grid()] + k] = t.near[t.place[leaf] + k];
+    if (warp_of_grid() >= t.own) return;
+    int cell = own_cell(tree, warp_of_grid());
+    if (!is_leaf(t, cell) || !is_whole(t, cell)) return;
+    int size = t.last[cell] - t.first[cell];
+    for (int r = 0; r < ranks; ++r) {
+        if (r == rank || !wanted[(size_t)r * t.cells + cell]) continue;
+        int start = ends[(size_t)r * t.cells + cell] - size;
+        for (int k = lane(); k < size; k += LANES) bodies[start + k] = t.near[t.place[cell] + k];
+    }
+}
+
+// Set the places of the leaves that this rank gets; they lie behind its own bodies.
+extern "C" __global__ void place_messages(const Tree *tree, int rank, int ranks,
+                                          const unsigned char *wanted, const int *ends) {
+    int cell = blockIdx.x * THREADS + threadIdx.x, cells = tree->cells;
+    if (cell >= cells || !wanted[(size_t)rank * cells + cell]) return;
+    const int *arriving = ends + (size_t)ranks * cells;
+    for (int r = 0; r < ranks; ++r) {
+        const int *end = arriving + (size_t)r * cells + cell;
+        if (end[0] > end[-1]) tree->place[cell] = tree->bodies + end[-1] - arriving[-1];
+    }
 }
 
 // Fill the work for each body, in pairs of bodies: a source of an expansion is worth `pairs` of them.
