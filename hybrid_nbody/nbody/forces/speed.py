@@ -1,8 +1,8 @@
 """How fast forces are on a device, for the choice between them and for the plan of a run.
 
-Measured on one H200 and on a core of an AMD EPYC (Zen 4): whole forces on Plummer spheres with a
-softening of 0.01; rates with 131072 bodies and more (`docs/many-bodies.md`). Other devices are
-slower or faster, but hardly in other proportions.
+Measured on a core of an AMD EPYC (Zen 4) and on one H200, interactions and crossovers of GPUs on an
+H100: whole forces on Plummer spheres with a softening of 0.01; rates with 131072 bodies and more
+(`docs/many-bodies.md`). Other devices are slower or faster, but hardly in other proportions.
 """
 
 from collections.abc import Mapping
@@ -81,20 +81,35 @@ CORE = Speed(
 """Of one core of a CPU: several share the work of both forces."""
 
 GPU = Speed(
-    pairs={"single": 2.9e12, "mixed": 1.4e12, "double": 0.87e12},
+    pairs={"single": 3.4e12, "mixed": 1.5e12, "double": 0.95e12},
     bodies=((3e-4, 2.5e8), (3e-5, 1.4e8), (3e-6, 7e7), (3e-7, 3.6e7), (0.0, 6e6)),
     in_double=0.6,
     fixed=1e-3,
     crossovers={
         "single": (
-            (3e-4, 65_000),
-            (3e-5, 80_000),
-            (3e-6, 110_000),
-            (3e-7, 150_000),
-            (0.0, 480_000),
+            (3e-3, 46_000),
+            (3e-4, 54_000),
+            (3e-5, 72_000),
+            (3e-6, 100_000),
+            (3e-7, 156_000),
+            (0.0, 630_000),
         ),
-        "mixed": ((3e-4, 46_000), (3e-5, 62_000), (3e-6, 85_000), (3e-7, 1.45e5), (0.0, 2.6e5)),
-        "double": ((3e-4, 35_000), (3e-5, 47_000), (3e-6, 62_000), (3e-7, 95_000), (0.0, 1.7e5)),
+        "mixed": (
+            (3e-3, 34_000),
+            (3e-4, 40_000),
+            (3e-5, 57_000),
+            (3e-6, 80_000),
+            (3e-7, 148_000),
+            (0.0, 302_000),
+        ),
+        "double": (
+            (3e-3, 24_000),
+            (3e-4, 30_000),
+            (3e-5, 40_000),
+            (3e-6, 56_000),
+            (3e-7, 98_000),
+            (0.0, 203_000),
+        ),
     },
     crossovers_stay=False,
 )
