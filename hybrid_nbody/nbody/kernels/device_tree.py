@@ -1,5 +1,6 @@
 """What a tree on devices offers: every rank knows all cells, and its own and nearby bodies."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +14,9 @@ from hybrid_nbody.nbody.step_timer import Timer
 
 MOST_BOUNDS = 2048
 """Bounds between which keys are counted, at most."""
+
+Counted = Callable[[], NDArray[np.int64]]
+"""Waits for counts on their way to the host, and returns them."""
 
 
 class BodyMessages(NamedTuple):
@@ -68,10 +72,10 @@ class DeviceTree(Protocol):
     def keys(self, bodies: Array, cube: Cube) -> Array:
         """Return the keys of bodies, (n,) of uint64."""
 
-    def count_between(self, keys: Array, bounds: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many keys there are from each bound, of which the first is 0, to the next.
+    def count_between(self, keys: Array, bounds: NDArray[np.uint64]) -> Counted:
+        """Begin to count the keys from each bound, of which the first is 0, to the next.
 
-        There are `MOST_BOUNDS` bounds at most.
+        There are `MOST_BOUNDS` bounds at most. What is returned waits for the counts.
         """
 
     def split(self, keys: Array, cuts: NDArray[np.uint64]) -> Array:

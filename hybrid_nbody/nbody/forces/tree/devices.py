@@ -93,15 +93,16 @@ class TreeOnDevices:
     def _travel_again(self, bodies: Array, cube: Cube, cuts: Cuts) -> Travel | None:
         """Send bodies where the shares begin at some cuts; None if one lies within a leaf."""
         keys = self.tree.keys(bodies, cube)
-        between = self.tree.count_between(keys, cuts.bounds)
-        table = self.communicator.gather_integers(*map(int, between))
+        counted = self.tree.count_between(keys, cuts.bounds)
+        order = self.tree.split(keys, cuts.keys)
+        sent = self.backend.xp.take(bodies, order, axis=0)  # while ranks tell each other of counts
+        table = self.communicator.gather_integers(*map(int, counted()))
         parts = cuts.parts(table.sum(axis=0))
         if parts is None:
             return None
         ranks = (self.backend, self.exchange.transport, self.communicator.rank)
         routes = Routes(*ranks, cuts.taken(table))
-        order = self.tree.split(keys, cuts.keys)
-        rows = routes.there(self.backend.xp.take(bodies, order, axis=0))
+        rows = routes.there(sent)
         curve = self.tree.curve(rows, cube, 1)
         return Travel(parts, routes, order, rows, curve, cuts.keys.tolist())
 

@@ -69,6 +69,11 @@ def curve_memory(backend: GpuBackend, number: int) -> CurveMemory:
     )
 
 
+def bytes_of(largest: int) -> range:
+    """Return the bytes in which keys up to the largest one can differ."""
+    return range(0, largest.bit_length(), 8)
+
+
 def tile_of(number: int) -> int:
     """Return how many keys a block takes."""
     return max(LEAST_TILE, -(-number // (MOST_TILES * THREADS)) * THREADS)
@@ -111,23 +116,40 @@ class CurveFinder:
         small = len(bodies) <= MOST_BODIES
         self.find_keys(bodies, memory.curve.keys if small else memory.other.keys)
         if small:
-            self._sort_few(len(bodies), memory)
+            self._sort_few(memory)
         else:
             self._sort_many(memory)
         return memory.curve
 
-    def _sort_few(self, number: int, memory: CurveMemory) -> None:
-        """Sort keys by one byte after another, from `curve` to `other` and back."""
-        given, wanted = memory.curve, memory.other
+    def _sort_few(self, memory: CurveMemory) -> None:
+        """Sort keys by kernels of this package, from `curve` to `other` and back."""
+        self.sort_by_bytes(memory.curve, memory.other, memory.counts, BITS)
+
+    def order_by(self, ranks: Array, largest: int) -> Array:
+        """Return the order of bodies by their ranks; those of a rank stay in theirs."""
+        xp = self.backend.xp
+        number = len(ranks)
+        given = Curve(ranks, xp.empty(number, "i4"))
+        wanted = Curve(xp.empty(number, "u8"), xp.empty(number, "i4"))
+        counts = xp.empty((MOST_TILES, THREADS), "i4")
+        return self.sort_by_bytes(given, wanted, counts, bytes_of(largest)).order
+
+    def sort_by_bytes(self, given: Curve, wanted: Curve, counts: Array, bits: range) -> Curve:
+        """Sort keys by one byte after another, from `given` to `wanted` and back.
+
+        The one that is returned has the result; keys that are alike there stay in their order.
+        """
+        number = len(given.keys)
         tile = tile_of(number)
         threads = -(-number // tile) * THREADS
         module = self.launches.modules["sort"]
-        for bit in BITS:
+        for bit in bits:
             sizes = (np.int32(number), np.int32(tile), np.int32(bit))
-            module.launch("count_bytes", threads, THREADS, *sizes, given.keys, memory.counts)
-            arrays = (memory.counts, *given, *wanted)
+            module.launch("count_bytes", threads, THREADS, *sizes, given.keys, counts)
+            arrays = (counts, *given, *wanted)
             module.launch("move_by_byte", threads, THREADS, *sizes, *arrays)
             given, wanted = wanted, given
+        return given
 
     def _sort_many(self, memory: CurveMemory) -> None:
         """Sort keys by CuPy."""

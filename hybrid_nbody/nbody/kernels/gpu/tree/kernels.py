@@ -1,14 +1,15 @@
 """Gravity by a tree on GPUs: cells, expansions and sums are found there."""
 
 import math
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.kernels.device_tree import BodyMessages
+from hybrid_nbody.nbody.kernels.device_tree import BodyMessages, Counted
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, Starts
 from hybrid_nbody.nbody.kernels.gpu.tree.curve import Curve, CurveFinder, curve_memory
@@ -88,21 +89,29 @@ class DeviceTree:
         self.curves.find_keys(bodies, keys)
         return keys
 
-    def count_between(self, keys: Array, bounds: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Return how many keys there are from each bound, of which the first is 0, to the next."""
+    def count_between(self, keys: Array, bounds: NDArray[np.uint64]) -> Counted:
+        """Begin to count the keys from each bound, of which the first is 0, to the next."""
         counts = self.backend.zeros(len(bounds), "i4")
         arguments = (np.int32(len(bounds)), self.backend.upload(bounds), counts)
         threads = min(len(keys), COUNTING_THREADS)
         size = np.int32(len(keys))
         self.launches.on_bodies("count_between", threads, size, keys, *arguments, module="sharing")
-        found: NDArray[np.int64] = self.backend.download(counts)[:-1].astype(np.int64)
+        host = self.backend.pinned(len(bounds), "i4")
+        return partial(self._counted, counts, host, self.backend.fetch(counts, host))
+
+    def _counted(self, counts: Array, host: Array, arrived: Mark) -> NDArray[np.int64]:
+        """Return counts, which the device keeps until they have arrived."""
+        self.backend.wait(arrived)
+        found: NDArray[np.int64] = host[:-1].astype(np.int64)
         return found
 
     def split(self, keys: Array, cuts: NDArray[np.uint64]) -> Array:
         """Return the order of keys by the cuts that they lie between; others stay in theirs."""
-        xp = self.backend.xp
-        ranks = xp.searchsorted(self.backend.upload(cuts), keys, side="right")
-        return xp.argsort(ranks.astype("u1"), kind="stable")
+        ranks = self.backend.xp.empty(len(keys), "u8")
+        arguments = (np.int32(len(cuts)), self.backend.upload(cuts), ranks)
+        size = np.int32(len(keys))
+        self.launches.on_bodies("find_ranks", len(keys), size, keys, *arguments, module="sharing")
+        return self.curves.order_by(ranks, len(cuts))
 
     def deepest_level(self, curve: Curve) -> int:
         """Return the level on which a cell may hold any number of bodies."""

@@ -50,6 +50,23 @@ extern "C" __global__ void count_between(int number, const unsigned long long *k
         if (of_block[k]) atomicAdd(counts + k, of_block[k]);
 }
 
+// Find the number of cuts that are not behind a key: the rank that takes it.
+extern "C" __global__ void find_ranks(int number, const unsigned long long *keys, int cuts,
+                                      const unsigned long long *cut, unsigned long long *ranks) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= number) return;
+    unsigned long long key = keys[i];
+    int low = 0, high = cuts;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (cut[middle] <= key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    ranks[i] = low;
+}
+
 // A cell as other ranks get it.
 struct Row {
     Point centre;
