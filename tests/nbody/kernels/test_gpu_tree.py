@@ -240,6 +240,25 @@ def test_the_order_along_the_curve_is_that_of_a_stable_sort(number):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("ranks", [2, 3, 256, 257, 600])
+def test_ranks_take_the_bodies_between_their_cuts(ranks):
+    """Many ranks take none; a key that equals a cut lies behind it."""
+    tree = Sums(1e-3, np.ones(1)).tree.tree
+    chance = np.random.default_rng(ranks)
+    cuts = np.sort(chance.integers(0, 8**21, ranks - 1)).astype(np.uint64)
+    cuts[1::3] = cuts[: len(cuts[1::3])]
+    cuts.sort()
+    host = np.append(chance.integers(0, 8**21, 70_000).astype(np.uint64), cuts)
+    keys = tree.backend.upload(host)
+    order = tree.backend.download(tree.split(keys, cuts))
+    owners = np.searchsorted(cuts, host, side="right")
+    np.testing.assert_array_equal(order, np.argsort(owners, kind="stable"))
+    bounds = np.unique(np.append(cuts, np.array([0, 8**21], np.uint64)))
+    counts = tree.count_between(keys, bounds)()
+    np.testing.assert_array_equal(counts, np.histogram(host, bounds)[0])
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
 @pytest.mark.parametrize("body", [0, 3, 99])
 def test_bodies_that_are_not_finite_give_nan_everywhere(value, body):
