@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +12,17 @@ from numpy.typing import NDArray
 from hybrid_nbody.fluid.obstacles import lattice
 from hybrid_nbody.fluid.obstacles.base import Numbers
 from hybrid_nbody.fluid.obstacles.images import Image
+from hybrid_nbody.fluid.obstacles.parts import Part
 from hybrid_nbody.fluid.obstacles.search import (
     HALF_DIAGONAL,
     REACH,
     Cells,
     Field,
+    Reached,
     centres,
     field,
 )
 from hybrid_nbody.fluid.obstacles.shares import cell_shares, face_shares
-from hybrid_nbody.fluid.obstacles.slab import Slab
 
 LEAST_SHARE = 0.01
 """Faces of which less is open are closed: to the flow they matter less than to the solver."""
@@ -30,11 +33,11 @@ CUT = HALF_DIAGONAL * (1.0 + 1e-9)
 
 @dataclass(frozen=True)
 class Nearness:
-    """What is known of the cells of a slab, and of those around them.
+    """What is known of the cells of a part of a grid, and of those around them.
 
     Attributes
     ----------
-    slab : Slab
+    part : Part
     distance : array of float64
         Signed distances at the centres, infinite far from all obstacles.
     image : array of int32
@@ -48,7 +51,7 @@ class Nearness:
         Their open shares.
     """
 
-    slab: Slab
+    part: Part
     distance: Numbers
     image: NDArray[np.int32]
     row: NDArray[np.int32]
@@ -56,27 +59,33 @@ class Nearness:
     faces: Numbers
     open: Numbers
 
+    @cached_property
+    def is_fluid(self) -> NDArray[np.bool_]:
+        """Return which cells have their centre in the fluid."""
+        is_fluid: NDArray[np.bool_] = self.distance > 0.0
+        return is_fluid
 
-def nearness(slab: Slab, images: Sequence[Image]) -> Nearness:
-    """Return what is near the cells of a slab."""
+
+def nearness(part: Part, reached: Sequence[Reached]) -> Nearness:
+    """Return what is near the cells of a part, and which images reach it."""
     fields = []
     near = []
-    for region in slab.regions():
-        fields.append(field(images, region))
-        k, j, i = np.nonzero(np.abs(fields[-1].distance) <= CUT * slab.h)
+    for region in part.regions():
+        fields.append(field(reached, region))
+        k, j, i = np.nonzero(np.abs(fields[-1].distance) <= CUT * part.h)
         near.append(np.stack((i, j, k), axis=1) + np.array(region.low))
     cut = np.concatenate(near)
     distance, image = _joined(fields)
     row = np.full(distance.shape, -1, np.int32)
-    row[np.abs(distance) <= CUT * slab.h] = np.arange(len(cut))
-    cells = lattice.near_cells(images, cut, slab.h)
-    faces, open_shares = _shares(images, cut, cells, slab.h)
-    padding = slab.padding()
+    row[np.abs(distance) <= CUT * part.h] = np.arange(len(cut))
+    images = [one.image for one in reached]
+    cells = lattice.near_cells(images, cut, part.h)
+    faces, open_shares = _shares(images, cut, cells, part.h)
     return Nearness(
-        slab=slab,
-        distance=np.pad(distance, padding, mode="wrap"),
-        image=np.pad(image, padding, mode="wrap"),
-        row=np.pad(row, padding, mode="wrap"),
+        part=part,
+        distance=part.looked_at(distance),
+        image=part.looked_at(image),
+        row=part.looked_at(row),
         cells=cells,
         faces=faces,
         open=open_shares,
@@ -85,6 +94,8 @@ def nearness(slab: Slab, images: Sequence[Image]) -> Nearness:
 
 def _joined(fields: Sequence[Field]) -> tuple[Numbers, NDArray[np.int32]]:
     """Return fields of planes one after another as one."""
+    if len(fields) == 1:
+        return fields[0].distance, fields[0].image
     distance = np.concatenate([part.distance for part in fields])
     return distance, np.concatenate([part.image for part in fields])
 
@@ -140,14 +151,19 @@ def face_openings(near: Nearness, axis: int) -> Numbers:
         0, 1, 2 for x, y, z.
     """
     along = 2 - axis
-    upper = near.row
-    lower = np.roll(upper, 1, along)
-    shares = np.where(near.distance > 0.0, 1.0, 0.0)
+    shares = near.is_fluid.astype(np.float64)
+    upper, lower = _sides(near.row, along)
     places = np.nonzero((upper >= 0) | (lower >= 0))
-    shares[places] = _common(near, axis, lower[places], upper[places])
+    _sides(shares, along)[0][places] = _common(near, axis, lower[places], upper[places])
     first = (slice(None),) * along + (0,)
     shares[first] = 1.0
     return shares
+
+
+def _sides(array: NDArray[Any], along: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return views of the cells above all faces but the first ones, and of those below."""
+    before = (slice(None),) * along
+    return array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
 
 
 def _common(
@@ -180,15 +196,15 @@ def _points(
 
 def _weight(main: NDArray[np.bool_], weights: Numbers, fluid: NDArray[np.bool_]) -> Numbers:
     """Return how much of the fluid's points counts, 0 where there are none; exact sums."""
-    total = (fluid * weights).sum(axis=1)
-    part = ((main & fluid) * weights).sum(axis=1)
+    total = fluid.astype(np.float64) @ weights
+    part = (main & fluid).astype(np.float64) @ weights
     share: Numbers = part / np.where(total > 0.0, total, 1.0)
     return share
 
 
 def volumes(near: Nearness) -> Numbers:
     """Return the fluid's share of each cell."""
-    shares = np.where(near.distance > 0.0, 1.0, 0.0)
+    shares = near.is_fluid.astype(np.float64)
     cut = near.row >= 0
     sides = _weight(near.cells.main, lattice.CELL_WEIGHTS, near.cells.fluid)
     shares[cut] = (near.open * sides)[near.row[cut]]
@@ -198,24 +214,33 @@ def volumes(near: Nearness) -> Numbers:
 def solid_velocity(near: Nearness, images: Sequence[Image], axis: int) -> Numbers:
     """Return the velocity of the nearest solid along an axis at the low faces of that axis."""
     along = 2 - axis
-    below = np.roll(near.distance, 1, along) < near.distance
-    image = np.where(below, np.roll(near.image, 1, along), near.image)
-    velocity = np.zeros(image.shape)
+    velocity = np.zeros(near.image.shape)
+    above = _sides(velocity, along)[0]
+    below, image = _nearer(near, along)
     for number, one in enumerate(images):
         places = np.nonzero(image == number)
         if one.obstacle.moves and len(places[0]):
-            points = _face_centres(near.slab, places, below[places], axis)
-            velocity[places] = one.velocity(points)[:, axis]
+            of_velocity = tuple(p + (a == along) for a, p in enumerate(places))
+            points = _face_centres(near.part, of_velocity, below[places], axis)
+            above[places] = one.velocity(points)[:, axis]
     return velocity
 
 
+def _nearer(near: Nearness, along: int) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+    """Return at which faces but the first the cell below is nearer to a solid; and to which."""
+    above, below = _sides(near.distance, along)
+    is_below = below < above
+    of_above, of_below = _sides(near.image, along)
+    return is_below, np.where(is_below, of_below, of_above)
+
+
 def _face_centres(
-    slab: Slab, places: tuple[NDArray[np.intp], ...], below: NDArray[np.bool_], axis: int
+    part: Part, places: tuple[NDArray[np.intp], ...], below: NDArray[np.bool_], axis: int
 ) -> Numbers:
     """Return the centres of low faces, as the cells below see them where these are nearer."""
     points = np.empty((len(below), 3))
-    for other, (indices, place) in enumerate(zip(slab.places(), places[::-1], strict=True)):
+    for other, (indices, place) in enumerate(zip(part.places(), places[::-1], strict=True)):
         points[:, other] = indices[place] + 0.5
-    high = slab.places()[axis][places[2 - axis] - 1] + 1
+    high = part.places()[axis][places[2 - axis] - 1] + 1
     points[:, axis] = np.where(below, high, points[:, axis] - 0.5)
-    return points * slab.h
+    return points * part.h

@@ -6,7 +6,7 @@ cross (`lattice.py`). References: Batty, Bertails and Bridson 2007; Ng, Min and 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ from hybrid_nbody.fluid.obstacles.cut_cells import (
     solid_velocity,
     volumes,
 )
-from hybrid_nbody.fluid.obstacles.images import CLOSED, Image, Periodic, images_of
-from hybrid_nbody.fluid.obstacles.slab import Slab
+from hybrid_nbody.fluid.obstacles.images import CLOSED, Periodic, images_of
+from hybrid_nbody.fluid.obstacles.parts import Part
+from hybrid_nbody.fluid.obstacles.search import Reached, reached
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,31 @@ class Openings:
     solid_w: Numbers | None = None
 
 
+@dataclass(frozen=True)
+class Near:
+    """What obstacles leave open near them; elsewhere all is fluid.
+
+    Attributes
+    ----------
+    part : Part
+        Where that is; the shape of the arrays is that of the part.
+    openings : Openings
+    """
+
+    part: Part
+    openings: Openings
+
+    def spread(self, whole: Part) -> "Near":
+        """Return the same of a part that holds this one."""
+        moving = self.openings.solid_u is not None
+        found = _fluid(whole, moving)
+        place = self.part.within(whole)
+        for name, values in vars(self.openings).items():
+            if values is not None:
+                getattr(found, name)[place] = values
+        return Near(whole, found)
+
+
 def openings(
     obstacles: Sequence[Obstacle],
     cells: tuple[int, int, int],
@@ -82,35 +108,71 @@ def openings(
     -------
     Openings
     """
-    slab = Slab(cells, periodic, first, planes)
-    images = images_of(obstacles, slab.edges, periodic, time)
-    whole = _whole(slab, any(obstacle.moves for obstacle in obstacles))
-    for piece in slab.pieces():
-        start = piece.first - first
-        for name, values in _of_piece(piece, images, obstacles).items():
-            array = getattr(whole, name)
-            array[start : start + piece.planes + 2] = values
-    return whole
+    whole = Part.of_planes(cells, periodic, first, planes)
+    return near_obstacles(obstacles, whole, time).spread(whole).openings
 
 
-def _whole(slab: Slab, moving: bool) -> Openings:
-    """Return openings to be filled."""
-    shape = (slab.planes + 2, slab.cells[1] + 2, slab.cells[0] + 2)
-    x, y, z, volume = (np.empty(shape) for _ in range(4))
-    owner = np.empty(shape, np.int32)
+def near_obstacles(obstacles: Sequence[Obstacle], whole: Part, time: float) -> Near:
+    """Return what obstacles leave open near them, of a part of the grid with its ghosts.
+
+    See `openings`.
+    """
+    images = images_of(obstacles, whole.edges, whole.periodic, time)
+    regions = list(whole.regions())
+    found = [one for image in images if (one := reached(image, regions))]
+    part = _around(found, whole)
+    near = Near(part, _empty(part, any(obstacle.moves for obstacle in obstacles)))
+    for piece in part.pieces():
+        place = piece.within(part)
+        for name, values in _of_piece(piece, found, obstacles).items():
+            getattr(near.openings, name)[place] = values
+    return near
+
+
+def _around(images: Sequence[Reached], whole: Part) -> Part:
+    """Return the part that images reach, with a cell around it."""
+    if not images:
+        return replace(whole, high=whole.low)
+    low = np.min([one.low for one in images], axis=0) - 1
+    high = np.max([one.high for one in images], axis=0) + 1
+    for axis, count in enumerate(whole.cells):
+        if whole.periodic[axis] and (low[axis] <= 0 or high[axis] >= count):
+            low[axis], high[axis] = whole.low[axis], whole.high[axis]
+    return whole.between(tuple(low.tolist()), tuple(high.tolist()))
+
+
+def _empty(part: Part, moving: bool) -> Openings:
+    """Return openings of a part to be filled."""
+    x, y, z, volume = (np.empty(part.shape) for _ in range(4))
+    owner = np.empty(part.shape, np.int32)
     if not moving:
         return Openings(x, y, z, volume, owner)
-    return Openings(x, y, z, volume, owner, np.empty(shape), np.empty(shape), np.empty(shape))
+    u, v, w = (np.empty(part.shape) for _ in range(3))
+    return Openings(x, y, z, volume, owner, u, v, w)
+
+
+def _fluid(part: Part, moving: bool) -> Openings:
+    """Return the openings of a part that holds no obstacle."""
+    found = _empty(part, moving)
+    for array in (found.x, found.y, found.z, found.volume):
+        array.fill(1.0)
+    found.owner.fill(-1)
+    for solid in (found.solid_u, found.solid_v, found.solid_w):
+        if solid is not None:
+            solid.fill(0.0)
+    return found
 
 
 def _of_piece(
-    slab: Slab, images: Sequence[Image], obstacles: Sequence[Obstacle]
+    part: Part, images: Sequence[Reached], obstacles: Sequence[Obstacle]
 ) -> dict[str, NDArray[np.generic]]:
-    """Return the arrays of a slab by name."""
-    near = nearness(slab, images)
+    """Return the arrays of a part by name."""
+    regions = list(part.regions())
+    some = [one for one in images if any(one.meets(region) for region in regions)]
+    near = nearness(part, some)
     x, y, z = (face_openings(near, axis) for axis in range(3))
     inner = (slice(1, -1),) * 3
-    owners = np.array([image.owner for image in images] + [-1], np.int32)
+    owners = np.array([one.image.owner for one in some] + [-1], np.int32)
     found: dict[str, NDArray[np.generic]] = {
         "x": x[inner],
         "y": y[inner],
@@ -119,8 +181,9 @@ def _of_piece(
         "owner": owners[near.image[inner]],
     }
     if any(obstacle.moves for obstacle in obstacles):
+        of_some = [one.image for one in some]
         for axis, name in enumerate(("solid_u", "solid_v", "solid_w")):
-            found[name] = solid_velocity(near, images, axis)[inner]
+            found[name] = solid_velocity(near, of_some, axis)[inner]
     return found
 
 

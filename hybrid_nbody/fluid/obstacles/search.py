@@ -6,7 +6,7 @@ edge, whatever part of the grid is asked for, so that a cell has the same values
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,6 +49,21 @@ class Region:
         x, y, z = (b - a for a, b in zip(self.low, self.high, strict=True))
         return z, y, x
 
+    def within(self, low: Sequence[int], high: Sequence[int]) -> "Region":
+        """Return what of it lies in a box of cells."""
+        starts = [max(pair) for pair in zip(self.low, low, strict=True)]
+        ends = [max(a, min(pair)) for a, *pair in zip(starts, self.high, high, strict=True)]
+        (i, j, k), (x, y, z) = starts, ends
+        return Region((i, j, k), (x, y, z), self.h)
+
+    def holds(self, blocks: Cells, edge: int = 1) -> NDArray[np.bool_]:
+        """Return whether some of the cells of blocks are in it."""
+        held = np.ones(len(blocks), np.bool_)
+        for places, low, high in zip(blocks.T, self.low, self.high, strict=True):
+            starts = places * edge
+            held &= (starts + edge > low) & (starts < high)
+        return held
+
     def flat(self, cells: Cells) -> NDArray[np.int64]:
         """Return the places of cells in flattened arrays."""
         i, j, k = (cells - np.array(self.low)).T
@@ -80,11 +95,56 @@ class Field:
     image: NDArray[np.int32]
 
 
-def field(images: Sequence[Image], region: Region) -> Field:
+@dataclass(frozen=True)
+class Reached:
+    """An image, and a box that holds all cells that are within its reach or deep within it.
+
+    Attributes
+    ----------
+    image : Image
+    low, high : tuple of int
+        The first cell i, j, k, and the one after the last.
+    """
+
+    image: Image
+    low: tuple[int, int, int]
+    high: tuple[int, int, int]
+
+    def meets(self, region: Region) -> bool:
+        """Return whether a region holds cells of the box."""
+        common = region.within(self.low, self.high)
+        return all(a < b for a, b in zip(common.low, common.high, strict=True))
+
+
+def reached(image: Image, regions: Sequence[Region]) -> Reached | None:
+    """Return which cells of regions an image reaches; None if there are none."""
+    boxes = [box for region in regions for box in _boxes(image, region)]
+    if not boxes:
+        return None
+    low = np.min([box[0] for box in boxes], axis=0)
+    high = np.max([box[1] for box in boxes], axis=0)
+    return Reached(image, tuple(low.tolist()), tuple(high.tolist()))
+
+
+def _boxes(image: Image, region: Region) -> Iterator[tuple[Cells, Cells]]:
+    """Yield boxes around the blocks of a region that an image reaches, of each size."""
+    blocks = _first_blocks(region)
+    for edge, finer in zip(BLOCKS[:-1], BLOCKS[1:], strict=True):
+        level = Level(blocks, edge, finer)
+        distances = image.distance(centres(blocks, region.h, edge)) / region.h
+        held = distances <= (level.reach if finer == 1 else -level.reach)
+        if held.any():
+            yield blocks[held].min(axis=0) * edge, (blocks[held].max(axis=0) + 1) * edge
+        if finer > 1:
+            blocks = _parts(blocks[np.abs(distances) <= level.reach], level, region)
+
+
+def field(images: Sequence[Reached], region: Region) -> Field:
     """Return the signed distance at the centres of cells, and to which image."""
     found = Field(np.full(region.shape, np.inf), np.full(region.shape, -1, np.int32))
-    for number, image in enumerate(images):
-        blocks = _first_blocks(region)
+    for number, one in enumerate(images):
+        image = one.image
+        blocks = _first_blocks(region.within(one.low, one.high))
         for edge, finer in zip(BLOCKS[:-1], BLOCKS[1:], strict=True):
             blocks = _divided(image, number, region, Level(blocks, edge, finer), found)
         distances = image.distance(centres(blocks, region.h))
@@ -107,6 +167,11 @@ class Level:
     edge: int
     finer: int
 
+    @property
+    def reach(self) -> float:
+        """Return the distance in cells from the middle of a block within which a surface counts."""
+        return HALF_DIAGONAL * self.edge + REACH
+
     @cached_property
     def parts(self) -> Cells:
         """Return the places of the finer blocks in a block."""
@@ -115,21 +180,30 @@ class Level:
 
 def _divided(image: Image, number: int, region: Region, level: Level, found: Field) -> Cells:
     """Return the finer blocks that may be near the surface; enter those deep within the solid."""
-    reach = (HALF_DIAGONAL * level.edge + REACH) * region.h
+    reach = level.reach * region.h
     distances = image.distance(centres(level.blocks, region.h, level.edge))
     deep = distances < -reach
     bounds = distances[deep] + (reach - REACH * region.h)
-    for block, bound in zip(level.blocks[deep] * level.edge, bounds, strict=True):
-        _fill(found, region.part(block, level.edge), bound, number)
+    if level.finer == 1:
+        cells = _all_parts(level.blocks[deep], level)
+        held = region.holds(cells)
+        _enter(found, region, cells[held], np.repeat(bounds, len(level.parts))[held], number)
+    else:
+        for block, bound in zip(level.blocks[deep] * level.edge, bounds, strict=True):
+            _fill(found, region.part(block, level.edge), bound, number)
     return _parts(level.blocks[np.abs(distances) <= reach], level, region)
+
+
+def _all_parts(blocks: Cells, level: Level) -> Cells:
+    """Return the finer blocks within blocks."""
+    parts: Cells = blocks[:, None] * (level.edge // level.finer) + level.parts
+    return parts.reshape(-1, 3)
 
 
 def _parts(blocks: Cells, level: Level, region: Region) -> Cells:
     """Return the finer blocks within blocks that hold cells of a region."""
-    parts = (blocks[:, None] * (level.edge // level.finer) + level.parts).reshape(-1, 3)
-    starts = parts * level.finer
-    held = (starts + level.finer > np.array(region.low)) & (starts < np.array(region.high))
-    return parts[held.all(axis=1)]
+    parts = _all_parts(blocks, level)
+    return parts[region.holds(parts, level.finer)]
 
 
 def _fill(found: Field, part: tuple[slice, ...], bound: float, number: int) -> None:

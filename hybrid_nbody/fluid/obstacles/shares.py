@@ -13,7 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
-Share = Callable[[Numbers], Numbers]
+Share = Callable[..., Numbers]
+
+CHUNK = 1 << 13
+"""Faces or cells that are worked on at a time: their numbers stay in the cache."""
 
 
 def _flags(dimensions: int) -> NDArray[np.intp]:
@@ -58,27 +61,44 @@ def cell_shares(distances: Numbers) -> Numbers:
 
 def _mean_share(distances: Numbers, simplices: NDArray[np.intp], share_of: Share) -> Numbers:
     """Return the mean share of simplices of equal size, one after another to the same bits."""
-    shares = np.where(distances.max(axis=1, initial=0.0) > 0.0, 1.0, 0.0)
-    cut = np.flatnonzero((distances.min(axis=1, initial=0.0) < 0.0) & (shares > 0.0))
-    some = distances[cut]
-    total = np.zeros(len(cut))
-    for corners in simplices:
-        total += share_of(np.sort(some[:, corners], axis=1).T)
-    shares[cut] = total / len(simplices)
+    shares = np.empty(len(distances))
+    for start in range(0, len(distances), CHUNK):
+        some = slice(start, start + CHUNK)
+        points = np.ascontiguousarray(distances[some].T)
+        is_open = points.max(axis=0) > 0.0
+        shares[some] = is_open
+        cut = np.flatnonzero((points.min(axis=0) < 0.0) & is_open)
+        shares[some][cut] = _mean_share_of_cut(points[:, cut], simplices, share_of)
     return shares
 
 
-def _triangle_shares(ascending: Numbers) -> Numbers:
-    """Return the positive share of triangles from the values at their corners, shape (3, n)."""
-    a, b, c = ascending
+def _mean_share_of_cut(points: Numbers, simplices: NDArray[np.intp], share_of: Share) -> Numbers:
+    """Return the mean share of simplices from the values at points, shape (9 or 27, n)."""
+    total = np.zeros(points.shape[1])
+    for corners in simplices:
+        total += share_of(*_ascending([points[corner] for corner in corners]))
+    return total / len(simplices)
+
+
+def _ascending(columns: list[Numbers]) -> list[Numbers]:
+    """Return columns whose values ascend from one to the next: a sort of very few values."""
+    for end in range(len(columns) - 1, 0, -1):
+        for place in range(end):
+            pair = columns[place], columns[place + 1]
+            columns[place] = np.minimum(*pair)
+            columns[place + 1] = np.maximum(*pair)
+    return columns
+
+
+def _triangle_shares(a: Numbers, b: Numbers, c: Numbers) -> Numbers:
+    """Return the positive share of triangles from the ascending values at their corners."""
     one = _ratio(c, a) * _ratio(c, b)
     two = 1.0 - _ratio(-a, -b) * _ratio(-a, -c)
     return np.select([c <= 0.0, b <= 0.0, a < 0.0], [np.zeros_like(a), one, two], 1.0)
 
 
-def _tetrahedron_shares(ascending: Numbers) -> Numbers:
-    """Return the positive share of tetrahedra from the values at their corners, shape (4, n)."""
-    a, b, c, d = ascending
+def _tetrahedron_shares(a: Numbers, b: Numbers, c: Numbers, d: Numbers) -> Numbers:
+    """Return the positive share of tetrahedra from the ascending values at their corners."""
     one = _ratio(d, a) * _ratio(d, b) * _ratio(d, c)
     three = 1.0 - _ratio(-a, -b) * _ratio(-a, -c) * _ratio(-a, -d)
     cases = [d <= 0.0, c <= 0.0, b <= 0.0, a < 0.0]

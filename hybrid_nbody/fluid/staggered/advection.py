@@ -6,7 +6,7 @@ Beside thin solids paths are followed from cell to cell, so that nothing is read
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.ghosts import Kind
-from hybrid_nbody.fluid.staggered.grid import Grid, Vector
+from hybrid_nbody.fluid.staggered.grid import Grid, Vector, common
 from hybrid_nbody.fluid.staggered.solids import Solids
 from hybrid_nbody.fluid.staggered.windows import BEYOND, Windows
 
@@ -130,15 +130,3 @@ class Advection:
 
     def _window(self, array: Array, name: str) -> Array:
         return self.windows.of(array, self.depth, self.memory.get(name))
-
-
-def common(one: Region, other: Region | None) -> Region | None:
-    """Return the elements that are in two regions; None if there are none."""
-    if other is None:
-        return None
-    starts = [max(a, b) for a, b in zip(one[::2], other[::2], strict=True)]
-    ends = [min(a, b) for a, b in zip(one[1::2], other[1::2], strict=True)]
-    if any(start >= end for start, end in zip(starts, ends, strict=True)):
-        return None
-    (k0, j0, i0), (k1, j1, i1) = starts, ends
-    return k0, k1, j0, j1, i0, i1

@@ -169,3 +169,15 @@ class Grid:
         found = [self.program.reduce("largest", self.everywhere, a) for a in velocity]
         largest = max(float(np.max(planes)) for planes in found)
         return self.halo.largest(math.inf if math.isnan(largest) else largest)
+
+
+def common(one: Region, other: Region | None) -> Region | None:
+    """Return the elements that are in two regions; None if there are none."""
+    if other is None:
+        return None
+    starts = [max(a, b) for a, b in zip(one[::2], other[::2], strict=True)]
+    ends = [min(a, b) for a, b in zip(one[1::2], other[1::2], strict=True)]
+    if any(start >= end for start, end in zip(starts, ends, strict=True)):
+        return None
+    (k0, j0, i0), (k1, j1, i1) = starts, ends
+    return k0, k1, j0, j1, i0, i1

@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.fluid.obstacles import Openings
+from hybrid_nbody.fluid.obstacles.openings import Near, Openings
+from hybrid_nbody.fluid.obstacles.parts import Part
+from hybrid_nbody.fluid.staggered.blocks import Blocks, Labels
 from hybrid_nbody.fluid.staggered.grid import AXES, Grid
 
 FEW_CELLS = 8
 """Most cells of a closed pocket that counts as solid where obstacles move."""
 
-Labels = NDArray[np.int64]
-"""For each cell the number of its part of the fluid; -1 within a solid."""
-
-INNER = (slice(1, -1),) * 3
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -54,17 +53,19 @@ class Parts:
 
     Attributes
     ----------
-    numbers : array of int64, shape (planes + 2, ny + 2, nx + 2)
-        Of each cell, from 0 on, -1 within a solid; ghosts included.
+    blocks : Blocks
+    numbers : array of int64
+        That of each block, from 0 on, -1 within a solid.
     pockets : tuple of Pocket
         Those parts that are closed.
     """
 
+    blocks: Blocks
     numbers: Labels
     pockets: tuple[Pocket, ...]
 
 
-def parts(grid: Grid, found: Openings) -> Parts:
+def parts(grid: Grid, near: Near) -> Parts:
     """Return the parts of the fluid on all ranks; collective.
 
     Raises
@@ -72,45 +73,61 @@ def parts(grid: Grid, found: Openings) -> Parts:
     InputError
         If there is no fluid; on every rank.
     """
-    labels, count = _own_labels(grid, found)
+    blocks = Blocks.of(grid, near)
+    labels, count = _own_labels(grid, blocks)
     everyone = _together(grid, np.array([count]))
     if not everyone.any():
         text = "obstacles: they fill the whole box and leave no fluid; make them smaller"
         raise InputError(text).on_all_ranks()
     first = int(everyone[: _rank(grid)].sum())
     labels = np.where(labels >= 0, labels + first, -1)
-    below = found.z[1, 1:-1, 1:-1] > 0.0
-    ends = _together(grid, np.stack((labels[0], labels[-1], below))[None])
+    planes = labels[0], labels[-1], blocks.openings[2][0, :-1, :-1]
+    ends = _together(grid, np.stack([blocks.plane(array) for array in planes])[None])
     joined = _joined(grid, ends, int(everyone.sum()))
-    numbers = _with_ghosts(grid, labels, ends)
-    numbers = np.where(numbers >= 0, joined[numbers], -1)
+    numbers = np.where(labels >= 0, joined[labels], -1)
     count_of_all = int(joined.max(initial=-1)) + 1
-    return Parts(numbers, tuple(_pockets(grid, found, numbers, count_of_all)))
+    return Parts(blocks, numbers, tuple(_pockets(grid, blocks, numbers, count_of_all)))
 
 
-def _own_labels(grid: Grid, found: Openings) -> tuple[Labels, int]:
+def _own_labels(grid: Grid, blocks: Blocks) -> tuple[Labels, int]:
     """Return numbers of what is joined on this rank, and how many there are."""
-    fluid = found.volume[INNER] > 0.0
-    cells = np.arange(fluid.size).reshape(fluid.shape)
-    pairs = [pair for axis in AXES for pair in _pairs(grid, found, cells, axis)]
+    runs = _runs(blocks)
+    pairs = [pair for axis in AXES for pair in _pairs(grid, blocks, runs, axis)]
     low, high = (np.concatenate(side) for side in zip(*pairs, strict=True))
-    _, labels = _components(low, high, fluid.size)
-    names, own = np.unique(labels[fluid.reshape(-1)], return_inverse=True)
-    numbers = np.full(fluid.shape, -1, np.int64)
-    numbers[fluid] = own
-    return numbers, len(names)
+    number, labels = _components(low, high, max(int(runs[-1, -1, -1]) + 1, 1))
+    fluid = blocks.fluid
+    of_fluid = labels[runs[fluid]]
+    is_fluid = np.zeros(number, np.bool_)
+    is_fluid[of_fluid] = True
+    found = np.full(fluid.shape, -1, np.int32)
+    found[fluid] = (np.cumsum(is_fluid, dtype=np.int32) - 1)[of_fluid]
+    return found, int(is_fluid.sum())
 
 
-def _pairs(
-    grid: Grid, found: Openings, cells: Labels, axis: int
-) -> Iterator[tuple[Labels, Labels]]:
-    """Yield the cells on both sides of the open faces of an axis, as far as the rank owns them."""
+def _runs(blocks: Blocks) -> Labels:
+    """Return numbers of runs: blocks that are joined one after another along x."""
+    starts = blocks.is_reached()
+    starts[..., 1:] &= ~blocks.openings[0][:-1, :-1, 1:-1]
+    return (np.cumsum(starts.reshape(-1), dtype=np.int32) - 1).reshape(starts.shape)
+
+
+def _pairs(grid: Grid, blocks: Blocks, runs: Labels, axis: int) -> Iterator[tuple[Labels, Labels]]:
+    """Yield the runs on both sides of the open faces of an axis, as far as the rank owns them."""
     place = 2 - axis
-    is_open = np.moveaxis((found.x, found.y, found.z)[axis][INNER] > 0.0, place, 0)
-    along = np.moveaxis(cells, place, 0)
-    yield along[:-1][is_open[1:]], along[1:][is_open[1:]]
+    is_open = np.moveaxis(blocks.openings[axis][:-1, :-1, :-1], place, 0)
+    along = np.moveaxis(runs, place, 0)
+    if axis > 0:
+        yield _once(along[:-1], along[1:], is_open[1:])
     if grid.periodic[axis] and axis < 2:
         yield along[-1][is_open[0]], along[0][is_open[0]]
+
+
+def _once(low: Labels, high: Labels, is_open: Flags) -> tuple[Labels, Labels]:
+    """Return the pairs of runs on both sides of open faces; not the pair of the face before."""
+    some = is_open.copy()
+    same = (low[..., 1:] == low[..., :-1]) & (high[..., 1:] == high[..., :-1])
+    some[..., 1:] &= ~(same & is_open[..., :-1])
+    return low[some], high[some]
 
 
 def _components(low: Labels, high: Labels, count: int) -> tuple[int, Labels]:
@@ -120,7 +137,7 @@ def _components(low: Labels, high: Labels, count: int) -> tuple[int, Labels]:
 
     graph = coo_matrix((np.ones(len(low), np.int8), (low, high)), (count, count))
     number, labels = connected_components(graph, directed=False)
-    return int(number), labels.astype(np.int64)
+    return int(number), labels
 
 
 def _rank(grid: Grid) -> int:
@@ -153,11 +170,53 @@ def _joined(grid: Grid, ends: Labels, count: int) -> Labels:
     return _components(beneath[is_open], bottom[is_open], count)[1]
 
 
-def _with_ghosts(grid: Grid, labels: Labels, ends: Labels) -> Labels:
-    """Return numbers with those of the ghosts, -1 beyond the ends of the box."""
+def _pockets(grid: Grid, blocks: Blocks, numbers: Labels, count: int) -> Iterator[Pocket]:
+    """Yield the parts that touch no outlet."""
+    outlets = np.bincount(_at_outlets(grid, blocks, numbers), minlength=count)
+    sums = np.concatenate((blocks.sums(numbers, count), outlets[None]))
+    total = _together(grid, sums[None]).sum(axis=0)
+    for number in np.flatnonzero(total[4] == 0.0):
+        cells = int(total[0, number])
+        x, y, z = (0.5 * grid.spacing * float(s) / cells for s in total[1:4, number])
+        yield Pocket(int(number), cells, (x, y, z))
+
+
+def _at_outlets(grid: Grid, blocks: Blocks, numbers: Labels) -> Labels:
+    """Return the numbers of the blocks at open faces of outlets."""
+    at_outlets = [np.zeros(0, np.int32)]
+    for axis in AXES:
+        opening = np.moveaxis(blocks.openings[axis], 2 - axis, 0)[:, :-1, :-1]
+        cells = np.moveaxis(numbers, 2 - axis, 0)
+        reached = grid.ends if axis == 2 else (True, True)
+        for end, face in enumerate(grid.pair(axis)):
+            if face.kind == "outflow" and reached[end]:
+                at_outlets.append(cells[-end][opening[-end]])
+    return np.concatenate(at_outlets)
+
+
+# --- pockets that count as solid ------------------------------------------------------------------
+
+
+def close(grid: Grid, near: Near, found: Parts, pockets: Sequence[Pocket]) -> Near:
+    """Return what is open where pockets are solid; collective.
+
+    Pockets are few, and may be anywhere: all cells of the rank are looked at.
+    """
+    if not pockets:
+        return near
+    nx, ny, _ = grid.cells
+    whole = near.spread(Part.of_planes(grid.cells, grid.periodic, grid.first, grid.planes))
+    numbers = _with_ghosts(grid, found.blocks.cells(found.numbers))
+    _close(whole.openings, np.isin(numbers, [pocket.number for pocket in pockets]))
+    return whole
+
+
+def _with_ghosts(grid: Grid, numbers: Labels) -> Labels:
+    """Return numbers with those of the ghosts, -1 beyond the ends of the box; collective."""
+    ends = _together(grid, np.stack((numbers[0], numbers[-1]))[None])
     rank = _rank(grid)
     below, above = ends[rank - 1, 1], ends[(rank + 1) % len(ends), 0]
-    planes = np.concatenate((below[None], labels, above[None]))
+    planes = np.concatenate((below[None], numbers, above[None]))
     for end, place in enumerate((0, -1)):
         if grid.ends[end]:
             planes[place] = -1
@@ -171,41 +230,8 @@ def _with_ghosts(grid: Grid, labels: Labels, ends: Labels) -> Labels:
     return planes
 
 
-def _pockets(grid: Grid, found: Openings, numbers: Labels, count: int) -> Iterator[Pocket]:
-    """Yield the parts that touch no outlet."""
-    own = numbers[INNER]
-    wet = own >= 0
-    places = np.nonzero(wet)
-    sums = np.zeros((5, count))
-    of_cells = own[wet]
-    sums[0] = np.bincount(of_cells, minlength=count)
-    for axis, place in enumerate(reversed(places)):
-        first = grid.first if axis == 2 else 0
-        sums[1 + axis] = np.bincount(of_cells, 2 * (place + first) + 1, count)
-    sums[4] = np.bincount(_at_outlets(grid, found, own), minlength=count)
-    total = _together(grid, sums[None]).sum(axis=0)
-    for number in np.flatnonzero(total[4] == 0.0):
-        cells = int(total[0, number])
-        x, y, z = (0.5 * grid.spacing * float(s) / cells for s in total[1:4, number])
-        yield Pocket(int(number), cells, (x, y, z))
-
-
-def _at_outlets(grid: Grid, found: Openings, own: Labels) -> Labels:
-    """Return the numbers of the cells at open faces of outlets."""
-    at_outlets = [np.zeros(0, np.int64)]
-    for axis in AXES:
-        opening = np.moveaxis((found.x, found.y, found.z)[axis], 2 - axis, 0)[:, 1:-1, 1:-1]
-        cells = np.moveaxis(own, 2 - axis, 0)
-        reached = grid.ends if axis == 2 else (True, True)
-        for end, (face, place) in enumerate(zip(grid.pair(axis), (1, -1), strict=True)):
-            if face.kind == "outflow" and reached[end]:
-                at_outlets.append(cells[-end][opening[place] > 0.0])
-    return np.concatenate(at_outlets)
-
-
-def close(found: Openings, numbers: Labels, pockets: Sequence[Pocket]) -> None:
-    """Make cells of pockets solid."""
-    inside = np.isin(numbers, [pocket.number for pocket in pockets])
+def _close(found: Openings, inside: Flags) -> None:
+    """Make cells solid."""
     for array in (found.x, found.y, found.z, found.volume):
         array[inside] = 0.0
     for axis, array in enumerate((found.x, found.y, found.z)):

@@ -13,10 +13,12 @@ import numpy as np
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.kernels.cells.obstacles import BURIED
-from hybrid_nbody.fluid.obstacles import Obstacle, Openings, openings
+from hybrid_nbody.fluid.obstacles import Obstacle, Openings
+from hybrid_nbody.fluid.obstacles.openings import Near, near_obstacles
+from hybrid_nbody.fluid.obstacles.parts import Part
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
-from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector
-from hybrid_nbody.fluid.staggered.pockets import FEW_CELLS, Pocket, close, parts
+from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector, common
+from hybrid_nbody.fluid.staggered.pockets import FEW_CELLS, Parts, Pocket, close, parts
 from hybrid_nbody.fluid.staggered.thin import ThinSolids, find
 
 LAYERS = 3
@@ -31,6 +33,9 @@ With a half, what they lack in the balance of momentum is as much as others have
 FLUID = 1.0
 HELD = 0.5
 GIVEN = 0.0
+
+NOBODY = -1.0
+"""The owner of a cell far from all obstacles."""
 
 
 class Solids:
@@ -67,6 +72,8 @@ class Solids:
         The number of the one to which a cell belongs; that of other cells is not among them.
     thin : ThinSolids
         Where interpolation would reach across a solid.
+    near : tuple of int
+        A region, ghosts included, outside which all is fluid.
     """
 
     def __init__(self, grid: Grid, obstacles: Sequence[Obstacle], time: float = 0.0) -> None:
@@ -83,6 +90,7 @@ class Solids:
         self.of_cells, self.owner, self.pocket = grid.vector() if self.masked else same
         self.pockets: tuple[Pocket, ...] = ()
         self.thin = ThinSolids()
+        self.near = grid.everywhere
         self.place(time)
 
     @classmethod
@@ -102,35 +110,60 @@ class Solids:
         if not self.masked:
             return
         grid = self.grid
-        place = (grid.cells, grid.first, grid.planes, time, grid.periodic)
-        found = openings(self.obstacles, *place)
-        self._find_pockets(found)
-        self.thin = find(grid, found)
-        for array, values in zip(self.openings, (found.x, found.y, found.z), strict=True):
-            self._upload(array, values)
-        for axis in AXES:
-            self._upload(self.reach[axis], self._reach_of_faces(found, axis))
-        self._upload(self.of_cells, np.where(found.volume > 0.0, FLUID, -BURIED))
-        self._upload(self.owner, found.owner)
+        whole = Part.of_planes(grid.cells, grid.periodic, grid.first, grid.planes)
+        near = self._find_pockets(near_obstacles(self.obstacles, whole, time))
+        self.thin = find(grid, near)
+        before = self.near
+        self.slices = near.part.within(whole)
+        self.near = region_of(self.slices)
+        self._enter_all(near.openings, before)
         for array in (self.of_cells, *self.reach):
             self._deepen(array)
-        if self.moving:
-            self._place_velocity(found)
 
-    def _find_pockets(self, found: Openings) -> None:
+    def _enter_all(self, found: Openings, before: Region) -> None:
+        """Take over openings; where obstacles were before, all is fluid but for those."""
+        for axis, values in enumerate((found.x, found.y, found.z)):
+            self._enter(self.openings[axis], values, before, 1.0)
+            self._enter(self.reach[axis], self._reach_of_faces(found, axis), before, FLUID)
+        of_cells = np.where(found.volume > 0.0, FLUID, -BURIED)
+        self._enter(self.of_cells, of_cells, before, FLUID)
+        self._enter(self.owner, found.owner, before, NOBODY)
+        for axis, solid in enumerate((found.solid_u, found.solid_v, found.solid_w)):
+            if solid is not None:
+                self._enter(self.velocity[axis], solid, before, 0.0)
+
+    def _enter(self, array: Array, values: np.ndarray, before: Region, outside: float) -> None:
+        """Set an array near obstacles, and to one value where they were before."""
+        self.grid.program.run("set_to", before, array, outside)
+        self._upload(array[self.slices], values)
+
+    def _find_pockets(self, near: Near) -> Near:
         """Find the closed parts of the fluid; make those of few cells solid if obstacles move."""
-        fluid = parts(self.grid, found)
+        found = parts(self.grid, near)
         least = FEW_CELLS if self.moving else 0
-        self.pockets = tuple(pocket for pocket in fluid.pockets if pocket.cells > least)
-        close(found, fluid.numbers, [p for p in fluid.pockets if p.cells <= least])
-        self._upload(self.pocket, fluid.numbers)
+        self.pockets = tuple(pocket for pocket in found.pockets if pocket.cells > least)
+        if self.pockets:
+            self._number_pockets(found)
+        return close(self.grid, near, found, [p for p in found.pockets if p.cells <= least])
 
-    def _place_velocity(self, found: Openings) -> None:
-        """Take over the velocity of solids."""
-        solid = found.solid_u, found.solid_v, found.solid_w
-        for array, values in zip(self.velocity, solid, strict=True):
-            assert values is not None  # where obstacles move
-            self._upload(array, values)
+    def _number_pockets(self, found: Parts) -> None:
+        """Set the numbers of the parts of the fluid."""
+        blocks = found.blocks
+        for axis, first, end, number in blocks.outside(found.numbers):
+            self.grid.program.run("set_to", self._layer(axis, first, end), self.pocket, number)
+        x, y, z = blocks.near
+        starts = zip(blocks.starts, blocks.near, (1, 1, 1 - self.grid.first), strict=True)
+        i, j, k = (int(s[some.start]) + shift for s, some, shift in starts)
+        values = found.numbers[z, y, x]
+        planes, rows, columns = values.shape
+        self._upload(self.pocket[k : k + planes, j : j + rows, i : i + columns], values)
+
+    def _layer(self, axis: int, first: int, end: int) -> Region:
+        """Return the cells that the rank owns between two places along an axis."""
+        region = list(self.grid.region)
+        shift = 1 - (self.grid.first if axis == 2 else 0)
+        region[4 - 2 * axis : 6 - 2 * axis] = first + shift, end + shift
+        return tuple(region)  # type: ignore[return-value]  # six numbers
 
     def _reach_of_faces(self, found: Openings, axis: int) -> np.ndarray:
         """Return what is known at the faces of an axis, before layers are counted."""
@@ -144,8 +177,14 @@ class Solids:
         """Number the layers below the surface."""
         self.grid.fill(reach)
         for layer in range(1, LAYERS + 1):
-            self.grid.program.run("deepen", self.grid.region, reach, float(-layer))
+            self._run_near("deepen", self.grid.region, reach, float(-layer))
             self.grid.fill(reach)
+
+    def _run_near(self, name: str, region: Region, *arguments: Any) -> None:
+        """Call a function for those cells of a region that are near obstacles."""
+        near = common(region, self.near)
+        if near is not None:
+            self.grid.program.run(name, near, *arguments)
 
     def _upload(self, array: Array, values: np.ndarray) -> None:
         """Set an array on the device."""
@@ -162,7 +201,7 @@ class Solids:
         """Give a component of the velocity its values within obstacles, and fill its ghosts."""
         if self.masked:
             given = (array, self.reach[axis], self.moving, self.velocity[axis])
-            self.grid.program.run("impose_solid", self.grid.everywhere, *given)
+            self._run_near("impose_solid", self.grid.everywhere, *given)
         ghosts.fill(array, ghosts.velocity[axis])
         if self.slips:
             self._extend(array, self.reach[axis], ghosts.velocity[axis], ghosts)
@@ -171,7 +210,7 @@ class Solids:
         """Give faces that are mostly closed the velocity of walls to which fluid sticks."""
         for axis in AXES:
             given = (velocity[axis], self.reach[axis], self.moving, self.velocity[axis])
-            self.grid.program.run("stick", self.grid.region, *given)
+            self._run_near("stick", self.grid.region, *given)
 
     def drag_along(self, velocity: Vector, ratio: float, regions: Sequence[Region]) -> None:
         """Add to a velocity what viscosity does beside walls, by how they move where they are.
@@ -187,7 +226,7 @@ class Solids:
         for axis in AXES if self.moving else ():
             walls = (self.openings[axis], self.reach[axis])
             given = (self.velocity[axis], ratio, *walls, velocity[axis])
-            self.grid.program.run("add_motion", regions[axis], *given)
+            self._run_near("add_motion", regions[axis], *given)
 
     def extend(self, field: Array, kind: Kind, ghosts: Ghosts) -> None:
         """Continue a field at centres, whose ghosts are valid, into obstacles."""
@@ -197,10 +236,16 @@ class Solids:
     def _extend(self, field: Array, reach: Array, kind: Kind, ghosts: Ghosts) -> None:
         """Set the elements of each layer from those above it."""
         for layer in range(1, LAYERS + 1):
-            self.grid.program.run("extend", self.grid.region, field, reach, float(-layer))
+            self._run_near("extend", self.grid.region, field, reach, float(-layer))
             ghosts.fill(field, kind)
 
     def blank(self, field: Array) -> None:
         """Set a field at centres to 0 within obstacles."""
         if self.masked:
-            self.grid.program.run("blank", self.grid.region, field, self.of_cells)
+            self._run_near("blank", self.grid.region, field, self.of_cells)
+
+
+def region_of(slices: tuple[slice, slice, slice]) -> Region:
+    """Return the region of the elements in slices of an array."""
+    z, y, x = slices
+    return z.start, z.stop, y.start, y.stop, x.start, x.stop

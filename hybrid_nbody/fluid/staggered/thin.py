@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_nbody.backends.cells import Region
-from hybrid_nbody.fluid.obstacles.openings import Openings
+from hybrid_nbody.fluid.obstacles.openings import Near
 from hybrid_nbody.fluid.obstacles.thin import thin_cells
 from hybrid_nbody.fluid.staggered.grid import AXES, Grid
 
@@ -54,16 +54,16 @@ class ThinSolids:
         return max(low - reach, 0), min(high + reach, cells)
 
 
-def find(grid: Grid, found: Openings) -> ThinSolids:
+def find(grid: Grid, near: Near) -> ThinSolids:
     """Return where thin solids are; collective.
 
     Parameters
     ----------
     grid : Grid
-    found : Openings
+    near : Near
         Of the planes of this rank.
     """
-    places = np.argwhere(thin_cells(found))[:, ::-1] + (0, 0, grid.first)
+    places = np.argwhere(thin_cells(near.openings))[:, ::-1] + np.array(near.part.low) + 1
     lowest = [grid.halo.largest(_largest(-places[:, axis])) for axis in AXES]
     highest = [grid.halo.largest(_largest(places[:, axis])) for axis in AXES]
     if highest[0] == -math.inf:

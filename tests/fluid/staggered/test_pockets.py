@@ -16,7 +16,9 @@ from support.staggered import (
 )
 
 from hybrid_nbody.errors import NumericalError
-from hybrid_nbody.fluid.obstacles import Box, Sphere, openings
+from hybrid_nbody.fluid.obstacles import Box, Sphere
+from hybrid_nbody.fluid.obstacles.openings import near_obstacles
+from hybrid_nbody.fluid.obstacles.parts import Part
 from hybrid_nbody.fluid.staggered.grid import Grid
 from hybrid_nbody.fluid.staggered.pockets import parts
 
@@ -53,8 +55,8 @@ def test_pockets_do_not_depend_on_the_ranks(backend, communicator, faces, obstac
     for ranks, shares in ((communicator, weights), (this_rank(), None)):
         halo = make_halo(backend, ranks, cells[2], faces.periodic[2], shares)
         grid = Grid(cells, faces, halo, backend, None, "f8")
-        place = (obstacles, cells, grid.first, grid.planes, 0.0, faces.periodic)
-        pockets = parts(grid, openings(*place)).pockets
+        whole = Part.of_planes(cells, faces.periodic, grid.first, grid.planes)
+        pockets = parts(grid, near_obstacles(obstacles, whole, 0.0)).pockets
         found.append(sorted((pocket.cells, *pocket.centre) for pocket in pockets))
     assert found[0] == found[1]
     closed = {id(WALLS): 1, id(PERIODIC): 1, id(TUNNEL): 0}[id(faces)]
