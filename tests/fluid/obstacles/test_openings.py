@@ -1,6 +1,7 @@
 """Open shares of faces and cells: their totals, and that they are the same wherever computed."""
 
 import math
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.openings import ARRAYS, INNER, cube, solid_volume
 
-from hybrid_nbody.fluid.obstacles import Box, Cylinder, Obstacle, Sphere, openings
+from hybrid_nbody.fluid.obstacles import Box, Cylinder, Obstacle, Sphere, openings, parts
+from hybrid_nbody.fluid.obstacles.openings import near_obstacles
+from hybrid_nbody.fluid.obstacles.parts import Part
 
 BALL = Sphere((0.5, 0.52, 0.47), 0.23)
 PLANK = Box((0.45, 0.5, 0.55), (0.3, 0.2, 0.05), (20.0, 30.0, 40.0))
@@ -95,6 +98,29 @@ def test_slabs_agree_with_the_whole(
             if array is not None:
                 expected = getattr(whole, name)[first : first + planes + 2]
                 np.testing.assert_array_equal(array, expected, name)
+
+
+@settings(max_examples=12, deadline=None)
+@given(obstacles, st.sampled_from([5, 48]), st.tuples(*[st.booleans()] * 3))
+def test_cells_near_obstacles_alone_are_computed(
+    some: list[Obstacle], piece: int, periodic: tuple[bool, bool, bool]
+) -> None:
+    whole = Part.of_planes((12, 9, 13), periodic, 4, 9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "PIECE", piece)
+        found = near_obstacles(some, whole, 0.3).spread(whole).openings
+        module = import_module("hybrid_nbody.fluid.obstacles.openings")
+        patch.setattr(module, "_around", lambda images, whole: whole)
+        expected = near_obstacles(some, whole, 0.3).openings
+    for name, array in vars(found).items():
+        if array is not None:
+            np.testing.assert_array_equal(array, getattr(expected, name), name)
+
+
+def test_few_cells_are_near_a_small_ball() -> None:
+    whole = Part.of_planes((64, 64, 64), (True, False, True), 0, 64)
+    near = near_obstacles([Sphere((0.5, 0.5, 0.5), 0.05)], whole, 0.0).part
+    assert max(near.shape) < 24
 
 
 @settings(max_examples=12, deadline=None)
