@@ -13,6 +13,7 @@ import numpy as np
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.solvers.halos import Halo
+from hybrid_nbody.fluid.staggered.coefficients import Coefficients
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 from hybrid_nbody.parallel.partition import Partition
@@ -22,6 +23,9 @@ SWEEPS = 2
 
 LAST_SWEEPS = 8
 """The same on the coarsest grid."""
+
+GROWTH = 2.0
+"""Coefficients of a coarse grid over those of the next finer one, where all is open."""
 
 DAMPING = 0.7
 """Of a relaxation of all cells at once."""
@@ -40,13 +44,13 @@ class Level:
     Attributes
     ----------
     grid : Grid
-    coefficients : tuple of array
+    coefficients : Coefficients
     x, b, r : array
         Correction, right-hand side and residual; those of the finest grid are given to a cycle.
     """
 
     grid: Grid
-    coefficients: Vector
+    coefficients: Coefficients
     x: Array
     b: Array
     r: Array
@@ -59,13 +63,13 @@ class Multigrid:
     ----------
     grid : Grid
         The finest one.
-    coefficients : tuple of array
-        Of the low faces along x, y and z, on the planes of the rank and one beyond.
+    coefficients : Coefficients
+        On the planes of the rank and one beyond.
     memory : array
         For the residual of the finest grid.
     """
 
-    def __init__(self, grid: Grid, coefficients: Vector, memory: Array) -> None:
+    def __init__(self, grid: Grid, coefficients: Coefficients, memory: Array) -> None:
         self.levels = [Level(grid, coefficients, memory, memory, memory)]
         while max(self.levels[-1].grid.cells) > 1:
             self.levels.append(self._next(self.levels[-1]))
@@ -73,13 +77,15 @@ class Multigrid:
 
     def _next(self, fine: Level) -> Level:
         grid = coarser(fine.grid)
-        return Level(grid, grid.vector(), grid.zeros(), grid.zeros(), grid.zeros())
+        found = Coefficients.empty(grid, GROWTH * fine.coefficients.even)
+        return Level(grid, found, grid.zeros(), grid.zeros(), grid.zeros())
 
     def coarsen(self) -> None:
         """Make the coefficients of coarse grids from those of the finest one."""
         for fine, coarse in zip(self.levels, self.levels[1:], strict=False):
             transfer = Transfer(fine.grid, coarse.grid)
-            transfer.coarsen(fine.coefficients, coarse.coefficients)
+            transfer.coarsen(fine.coefficients.faces, coarse.coefficients.faces)
+            coarse.coefficients.mark_plain(coarse.grid)
 
     def cycle(self, x: Array, b: Array) -> None:
         """Set `x` to an approximate solution for the right-hand side `b`."""
@@ -100,7 +106,8 @@ class Multigrid:
         coarse = self.levels[number + 1]
         transfer = Transfer(fine.grid, coarse.grid)
         run = fine.grid.program.run
-        run("residual", fine.grid.region, fine.x, fine.b, *fine.coefficients, fine.r)
+        given = (fine.x, fine.b, *fine.coefficients.arguments, fine.r)
+        run("residual", fine.grid.region, *given)
         transfer.restrict(fine.r, coarse.b)
         self._cycle(number + 1, coarse)
         transfer.prolong(coarse.x, fine.x)
@@ -114,7 +121,7 @@ class Multigrid:
         for _ in range(sweeps):
             for colour in colours:
                 parity = (grid.first + colour) % 2
-                given = (level.x, level.b, *level.coefficients)
+                given = (level.x, level.b, *level.coefficients.arguments)
                 grid.program.run("relax", grid.region, *given, parity=parity)
                 grid.fill(level.x)
 
@@ -122,9 +129,9 @@ class Multigrid:
         """Relax all cells at once, where some neighbours would be of one colour."""
         grid = level.grid
         for _ in range(sweeps):
-            given = (level.x, level.b, *level.coefficients, level.r)
+            given = (level.x, level.b, *level.coefficients.arguments, level.r)
             grid.program.run("residual", grid.region, *given)
-            damped = (level.x, level.r, *level.coefficients, DAMPING)
+            damped = (level.x, level.r, *level.coefficients.faces, DAMPING)
             grid.program.run("jacobi", grid.region, *damped)
             grid.fill(level.x)
 

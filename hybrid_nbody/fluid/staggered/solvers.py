@@ -5,14 +5,12 @@ from typing import Protocol
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.staggered.boxes import Box, Cycler, Relaxer
-from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector
+from hybrid_nbody.fluid.staggered.coefficients import Coefficients, set_coefficients
+from hybrid_nbody.fluid.staggered.grid import Grid, Vector
 from hybrid_nbody.fluid.staggered.multigrid import Multigrid
 from hybrid_nbody.fluid.staggered.right_side import RightSide
 from hybrid_nbody.fluid.staggered.solids import Solids
 from hybrid_nbody.fluid.stencil import POISSON
-
-OUTLET = 2.0
-"""The coefficient of a face at which the pressure is given: it is half a cell away."""
 
 AT_ONCE = 10
 """Red-black iterations between two looks at the residual."""
@@ -84,7 +82,7 @@ class OpenFaces:
         self.x = x
         self.work = work
         self.right_side = RightSide(grid, solids)
-        self.coefficients = grid.vector()
+        self.coefficients = Coefficients.empty(grid, 1.0)
         set_coefficients(self.coefficients, grid, solids)
 
     def refresh(self) -> None:
@@ -123,12 +121,13 @@ class RedBlack(OpenFaces):
         grid = self.grid
         for half in range(2 * iterations):
             parity = (grid.first + half) % 2
-            grid.program.run("relax", grid.region, self.x, b, *self.coefficients, parity=parity)
+            given = (self.x, b, *self.coefficients.arguments)
+            grid.program.run("relax", grid.region, *given, parity=parity)
             grid.fill(self.x)
 
     def _residual(self, b: Array, r: Array) -> float:
         """Return the largest residual."""
-        given = (self.x, b, *self.coefficients, r)
+        given = (self.x, b, *self.coefficients.arguments, r)
         self.grid.program.run("residual", self.grid.region, *given)
         return self.largest(r)
 
@@ -180,7 +179,8 @@ class Cycles(OpenFaces):
         grid = self.grid
         run = grid.program.run
         grid.fill(self.direction)
-        run("apply", grid.region, self.direction, *self.coefficients, self.image)
+        given = (self.direction, *self.coefficients.arguments, self.image)
+        run("apply", grid.region, *given)
         curvature = self._dot(self.direction, self.image)
         step = grade / curvature if curvature > 0.0 else 0.0
         run("descend", grid.region, self.x, self.r, self.direction, self.image, step)
@@ -201,27 +201,3 @@ class ConjugateGradients(Cycles):
     """Conjugate gradients, for which a cycle of multigrid is the preconditioner."""
 
     conjugate = True
-
-
-def set_coefficients(found: Vector, grid: Grid, solids: Solids) -> None:
-    """Set the coefficients of the low faces of cells: the open part of each, 2 at outlets."""
-    for axis in AXES:
-        if solids.masked:
-            grid.program.run("copy", grid.everywhere, solids.openings[axis], found[axis])
-        else:
-            grid.program.run("set_to", grid.everywhere, found[axis], 1.0)
-        _at_ends(grid, axis, found[axis])
-        grid.fill(found[axis])
-
-
-def _at_ends(grid: Grid, axis: int, array: Array) -> None:
-    """Give the faces at both ends of an axis their coefficients, unless it is periodic."""
-    if grid.periodic[axis]:
-        return
-    place = 2 - axis
-    own = grid.ends if axis == 2 else (True, True)
-    for end, face in enumerate(grid.pair(axis)):
-        index = [slice(None)] * 3
-        index[place] = slice(-1, None) if end else slice(0, 2)
-        if own[end]:
-            array[tuple(index)] *= OUTLET if face.kind == "outflow" else 0.0

@@ -17,20 +17,29 @@ from hybrid_nbody.backends.cells import (
     table_columns,
     table_rows,
 )
-from hybrid_nbody.fluid.kernels.cells.poisson import applied
+from hybrid_nbody.fluid.kernels.cells.poisson import TILE, applied
 
 
 @of_colour
-def relax(k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells) -> None:
+def relax(
+    k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
+    even: Real,
+) -> None:  # fmt: skip
     """Set a cell to the solution of its own equation; 0 where all faces are closed."""
-    along_x = cx[k, j, i] + cx[k, j, i + 1]
-    along_y = cy[k, j, i] + cy[k, j + 1, i]
-    along_z = cz[k, j, i] + cz[k + 1, j, i]
-    diagonal = along_x + along_y + along_z
-    of_x = cx[k, j, i] * x[k, j, i - 1] + cx[k, j, i + 1] * x[k, j, i + 1]
-    of_y = cy[k, j, i] * x[k, j - 1, i] + cy[k, j + 1, i] * x[k, j + 1, i]
-    of_z = cz[k, j, i] * x[k - 1, j, i] + cz[k + 1, j, i] * x[k + 1, j, i]
-    x[k, j, i] = (b[k, j, i] + of_x + of_y + of_z) / diagonal if diagonal > 0.0 else 0.0
+    if plain[k, j, (i - 1) // TILE] > 0.0:
+        from_x = even * x[k, j, i - 1] + even * x[k, j, i + 1]
+        from_y = even * x[k, j - 1, i] + even * x[k, j + 1, i]
+        from_z = even * x[k - 1, j, i] + even * x[k + 1, j, i]
+        x[k, j, i] = (b[k, j, i] + from_x + from_y + from_z) / (6.0 * even)
+    else:
+        along_x = cx[k, j, i] + cx[k, j, i + 1]
+        along_y = cy[k, j, i] + cy[k, j + 1, i]
+        along_z = cz[k, j, i] + cz[k + 1, j, i]
+        diagonal = along_x + along_y + along_z
+        of_x = cx[k, j, i] * x[k, j, i - 1] + cx[k, j, i + 1] * x[k, j, i + 1]
+        of_y = cy[k, j, i] * x[k, j - 1, i] + cy[k, j + 1, i] * x[k, j + 1, i]
+        of_z = cz[k, j, i] * x[k - 1, j, i] + cz[k + 1, j, i] * x[k + 1, j, i]
+        x[k, j, i] = (b[k, j, i] + of_x + of_y + of_z) / diagonal if diagonal > 0.0 else 0.0
 
 
 @over_cells
@@ -47,10 +56,11 @@ def jacobi(
 
 @over_cells
 def residual(
-    k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, out: Cells
-) -> None:
+    k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
+    even: Real, out: Cells,
+) -> None:  # fmt: skip
     """Set a cell to the residual of its equation."""
-    out[k, j, i] = b[k, j, i] - applied(x, cx, cy, cz, k, j, i)
+    out[k, j, i] = b[k, j, i] - applied(x, cx, cy, cz, plain, even, k, j, i)
 
 
 @over_cells

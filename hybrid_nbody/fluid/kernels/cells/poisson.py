@@ -5,7 +5,18 @@ pressure is given at a face of the box, 0 at a wall), the divergence the open pa
 operator the product of both.
 """
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_largest
+from hybrid_nbody.backends.cells import (
+    Cells,
+    Int,
+    Real,
+    Table,
+    columns,
+    over_cells,
+    plane_largest,
+)
+
+TILE = 16
+"""Cells of a row whose coefficients are marked together if they are alike."""
 
 
 def through(velocity: Cells, opening: Cells, solid: Cells, masked: Int, moving: Int,
@@ -67,16 +78,48 @@ def subtract_gradient(
         a[k, j, i] -= factor * (p[k, j, i] - p[k + dk, j + dj, i + di])
 
 
-def applied(p: Cells, cx: Cells, cy: Cells, cz: Cells, k: Int, j: Int, i: Int) -> Real:
-    """Return the operator on p at a cell; `c*` are the coefficients of low faces."""
+def applied(
+    p: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table, even: Real, k: Int, j: Int, i: Int
+) -> Real:
+    """Return the operator on p at a cell.
+
+    `c*` are the coefficients of low faces; they are `even`, a power of 2, in tiles that are plain.
+    """
     own = p[k, j, i]
-    x = cx[k, j, i] * (own - p[k, j, i - 1]) + cx[k, j, i + 1] * (own - p[k, j, i + 1])
-    y = cy[k, j, i] * (own - p[k, j - 1, i]) + cy[k, j + 1, i] * (own - p[k, j + 1, i])
-    z = cz[k, j, i] * (own - p[k - 1, j, i]) + cz[k + 1, j, i] * (own - p[k + 1, j, i])
+    x = 0.0
+    y = 0.0
+    z = 0.0
+    if plain[k, j, (i - 1) // TILE] > 0.0:
+        x = even * (own - p[k, j, i - 1]) + even * (own - p[k, j, i + 1])
+        y = even * (own - p[k, j - 1, i]) + even * (own - p[k, j + 1, i])
+        z = even * (own - p[k - 1, j, i]) + even * (own - p[k + 1, j, i])
+    else:
+        x = cx[k, j, i] * (own - p[k, j, i - 1]) + cx[k, j, i + 1] * (own - p[k, j, i + 1])
+        y = cy[k, j, i] * (own - p[k, j - 1, i]) + cy[k, j + 1, i] * (own - p[k, j + 1, i])
+        z = cz[k, j, i] * (own - p[k - 1, j, i]) + cz[k + 1, j, i] * (own - p[k + 1, j, i])
     return x + y + z
 
 
 @over_cells
-def apply(k: Int, j: Int, i: Int, p: Cells, cx: Cells, cy: Cells, cz: Cells, out: Cells) -> None:
+def apply(
+    k: Int, j: Int, i: Int, p: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table, even: Real,
+    out: Cells,
+) -> None:  # fmt: skip
     """Set a cell to the operator on p."""
-    out[k, j, i] = applied(p, cx, cy, cz, k, j, i)
+    out[k, j, i] = applied(p, cx, cy, cz, plain, even, k, j, i)
+
+
+@over_cells
+def mark_plain(
+    k: Int, j: Int, i: Int, plain: Table, cx: Cells, cy: Cells, cz: Cells, even: Real
+) -> None:
+    """Set a tile to 1 if all faces of its cells have one coefficient, else to 0."""
+    found = 1.0
+    for x in range(TILE * i + 1, min(TILE * i + TILE + 1, columns - 1)):
+        if cx[k, j, x] != even or cx[k, j, x + 1] != even:
+            found = 0.0
+        if cy[k, j, x] != even or cy[k, j + 1, x] != even:
+            found = 0.0
+        if cz[k, j, x] != even or cz[k + 1, j, x] != even:
+            found = 0.0
+    plain[k, j, i] = found
