@@ -108,13 +108,20 @@ class Diffusion:
     def _residual(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
         """Set the residual of the field itself as a first guess: the change of a step without."""
         self.grid.clear(self.r)
-        if kind.axis is None:
-            openings = self.solids.openings
-            given = (field, ratio, self.solids.masked, *openings, self.r)
-            self.grid.program.run("add_diffusion", region, *given)
-            return
-        of_faces = (field, ratio, *self._walls(kind.axis), self.r)
-        self.grid.program.run("add_viscosity", region, *of_faces)
+        name = "add_diffusion" if kind.axis is None else "add_viscosity"
+        self.run(name, (field, self.r), kind, region, ratio)
+
+    def run(
+        self, name: str, fields: tuple[Array, Array], kind: Kind, region: Region, ratio: float
+    ) -> None:
+        """Call a function of a field and one that it changes, which wants to know of walls."""
+        field, out = fields
+        solids = self.solids
+        walls: tuple[Array, ...] = solids.openings
+        if kind.axis is not None:
+            walls = (solids.openings[kind.axis], solids.reach[kind.axis])
+        for part, masked in solids.parts_of(region):
+            self.grid.program.run(name, part, field, ratio, masked, *walls, out)
 
     def _descend(
         self, field: Array, kind: Kind, region: Region, ratio: float, grade: float
@@ -129,16 +136,5 @@ class Diffusion:
 
     def _apply(self, kind: Kind, region: Region, ratio: float) -> None:
         """Set the image of the direction."""
-        openings = self.solids.openings
-        masked = self.solids.masked
-        if kind.axis is None:
-            of_scalar = (self.direction, ratio, masked, *openings, self.image)
-            self.grid.program.run("diffusive", region, *of_scalar)
-            return
-        of_faces = (self.direction, ratio, *self._walls(kind.axis), self.image)
-        self.grid.program.run("viscous", region, *of_faces)
-
-    def _walls(self, axis: int) -> tuple[int, Array, Array]:
-        """Return what viscosity wants to know of walls at the faces of an axis."""
-        solids = self.solids
-        return solids.masked, solids.openings[axis], solids.reach[axis]
+        name = "diffusive" if kind.axis is None else "viscous"
+        self.run(name, (self.direction, self.image), kind, region, ratio)

@@ -1,6 +1,7 @@
 """The staggered grid of a rank: its planes, its arrays, and sums over those of all ranks."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -181,3 +182,15 @@ def common(one: Region, other: Region | None) -> Region | None:
         return None
     (k0, j0, i0), (k1, j1, i1) = starts, ends
     return k0, k1, j0, j1, i0, i1
+
+
+def around(inner: Region, outer: Region) -> Iterator[Region]:
+    """Yield regions that together hold what a region has beyond one within it."""
+    rest = list(outer)
+    for low in (0, 2, 4):
+        for end in (0, 1):
+            part = list(rest)
+            part[low + 1 - end] = inner[low + end]
+            if part[low] < part[low + 1]:
+                yield tuple(part)  # type: ignore[misc]  # six numbers
+        rest[low : low + 2] = inner[low : low + 2]

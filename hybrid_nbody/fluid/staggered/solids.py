@@ -5,19 +5,20 @@ solid; along a free-slip wall the flow is continued into it, layer by layer, and
 fluid passes a closed face, whatever stands there: its open part is 0.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.fluid.kernels.cells.diffusion import FAR
 from hybrid_nbody.fluid.kernels.cells.obstacles import BURIED
 from hybrid_nbody.fluid.obstacles import Obstacle, Openings
 from hybrid_nbody.fluid.obstacles.openings import Near, near_obstacles
 from hybrid_nbody.fluid.obstacles.parts import Part
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
-from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector, common
+from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector, around, common
 from hybrid_nbody.fluid.staggered.pockets import FEW_CELLS, Parts, Pocket, close, parts
 from hybrid_nbody.fluid.staggered.thin import ThinSolids, find
 
@@ -33,6 +34,9 @@ With a half, what they lack in the balance of momentum is as much as others have
 FLUID = 1.0
 HELD = 0.5
 GIVEN = 0.0
+
+WORTHWHILE = 1 << 17
+"""Cells far from obstacles, at least, for which functions are called apart."""
 
 NOBODY = -1.0
 """The owner of a cell far from all obstacles."""
@@ -180,6 +184,20 @@ class Solids:
             self._run_near("deepen", self.grid.region, reach, float(-layer))
             self.grid.fill(reach)
 
+    def parts_of(self, region: Region) -> Iterator[tuple[Region, int]]:
+        """Yield regions that together are one, each with what is masked there.
+
+        Functions of cells need not look at walls in those parts that are far from obstacles.
+        """
+        near = common(region, self.near)
+        if not self.masked or cells_of(region) - cells_of(near) < WORTHWHILE:
+            yield region, self.masked
+            return
+        if near is not None:
+            yield near, self.masked
+        for part in around(near, region) if near else (region,):
+            yield part, FAR
+
     def _run_near(self, name: str, region: Region, *arguments: Any) -> None:
         """Call a function for those cells of a region that are near obstacles."""
         near = common(region, self.near)
@@ -249,3 +267,11 @@ def region_of(slices: tuple[slice, slice, slice]) -> Region:
     """Return the region of the elements in slices of an array."""
     z, y, x = slices
     return z.start, z.stop, y.start, y.stop, x.start, x.stop
+
+
+def cells_of(region: Region | None) -> int:
+    """Return the number of elements of a region."""
+    if region is None:
+        return 0
+    k0, k1, j0, j1, i0, i1 = region
+    return (k1 - k0) * (j1 - j0) * (i1 - i0)

@@ -285,8 +285,8 @@ class Stepper:
         """Add an explicit part of diffusion."""
         run = self.grid.program.run
         run("copy", self.grid.everywhere, field, self.spare)
-        given = (self.spare, ratio, self.solids.masked, *self.solids.openings, field)
-        run("add_diffusion", self.grid.region, *given)
+        fields = (self.spare, field)
+        self.diffusion.run("add_diffusion", fields, kind, self.grid.region, ratio)
         self.ghosts.fill(field, kind)
 
     # --- second order -----------------------------------------------------------------------------
@@ -334,10 +334,9 @@ class Stepper:
         """Add half of viscosity, pressure and lift of the beginning of a step."""
         ratio = 0.5 * self.physics.viscosity * dt / self.grid.spacing**2
         for axis in AXES if ratio else ():
-            run = self.grid.program.run
-            solids = self.solids
-            walls = (solids.masked, solids.openings[axis], solids.reach[axis])
-            run("add_viscosity", self.inner[axis], velocity[axis], ratio, *walls, out[axis])
+            fields = (velocity[axis], out[axis])
+            kind = self.ghosts.velocity[axis]
+            self.diffusion.run("add_viscosity", fields, kind, self.inner[axis], ratio)
         if ratio:
             self.solids.drag_along(out, ratio, self.inner)
         self._add_pressure(out, 0.5 * dt)

@@ -17,13 +17,19 @@ from support.staggered import (
 )
 
 from hybrid_nbody.fluid.obstacles import Sphere
+from hybrid_nbody.fluid.staggered import solids
 from hybrid_nbody.fluid.staggered.boxes import Box, Colours
+from hybrid_nbody.fluid.staggered.coefficients import Coefficients
+from hybrid_nbody.fluid.staggered.faces import Face, Faces
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 
 CELLS = (12, 8, 6)
 ITERATIONS = {"conjugate-gradients": 40, "multigrid": 100, "red-black": 2000}
 BALL = (Sphere((0.5, 0.3, 0.25), 0.2),)
 VISCOSITY = 0.02
+
+OPEN = Faces(*(Face("periodic"),) * 2, Face("no-slip"), Face("outflow"), *(Face("periodic"),) * 2)
+"""No obstacle and no outlet would be solved by the collocated grid's kernels."""
 
 
 def stepper_of(backend, communicator, faces, method, **more):
@@ -139,3 +145,42 @@ def test_a_box_holds_the_faces_between_walls_alone(backend):
     sizes = [(12, 8, 6), (11, 8, 6), (12, 7, 6), (12, 8, 5)]
     assert [box.cells for box in boxes] == sizes
     assert [box.shift for box in boxes] == [(0, 1, 1), (0, 1, 2), (0, 2, 1), (1, 1, 1)]
+
+
+@pytest.mark.parametrize("obstacles", [(), BALL], ids=["plain", "ball"])
+@pytest.mark.parametrize("method", list(ITERATIONS))
+def test_coefficients_that_are_alike_need_not_be_read(backend, monkeypatch, method, obstacles):
+    """Tiles whose faces have one coefficient are relaxed to the same bits as others."""
+    few = Accuracy(0.0, 3, method)
+    given = {"obstacles": obstacles, "accuracy": few, "dtype": "f4"}
+    found = stepper_of(backend, this_rank(), OPEN, method, **given)
+    assert backend.download(found.projection.solver.coefficients.plain).any()
+    monkeypatch.setattr(Coefficients, "mark_plain", lambda self, grid: None)
+    expected = stepper_of(backend, this_rank(), OPEN, method, **given)
+    for stepper in (found, expected):
+        advance(stepper, 0.0, 0.02)
+    for axis in range(3):
+        np.testing.assert_array_equal(
+            own(found, found.state.velocity[axis]), own(expected, expected.state.velocity[axis])
+        )
+
+
+@pytest.mark.parametrize("second_order", [True, False])
+def test_parts_far_from_obstacles_are_computed_apart(backend, monkeypatch, second_order):
+    """What viscosity and diffusion do there has the same bits as with a look at walls."""
+    ball = [Sphere((0.2, 0.25, 0.2), 0.1, velocity=(0.1, 0.0, 0.0))]
+    given = (backend, this_rank(), (24, 20, 16), TUNNEL, still(VISCOSITY, second_order), "f4")
+    steppers = []
+    for least in (1, 1 << 30):
+        monkeypatch.setattr(solids, "WORTHWHILE", least)
+        steppers.append(make_stepper(*given, obstacles=ball))
+        assert len(list(steppers[-1].solids.parts_of(steppers[-1].grid.region))) == (
+            4 if least == 1 else 1
+        )
+        put(steppers[-1], lambda axis, x, y, z: np.sin(5.0 * (x + y * z) + axis))
+        advance(steppers[-1], 0.0, 0.02)
+    found, expected = steppers
+    for axis in range(3):
+        np.testing.assert_array_equal(
+            own(found, found.state.velocity[axis]), own(expected, expected.state.velocity[axis])
+        )

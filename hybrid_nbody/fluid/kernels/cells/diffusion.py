@@ -3,6 +3,9 @@
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells
 from hybrid_nbody.fluid.kernels.cells.interpolation import within
 
+FAR = 2
+"""Of `masked`: there are obstacles, but not here. Else it is 1 if there are any, and 0."""
+
 NEAREST = 0.25
 """Least distance in cells of an element to a wall, as viscosity takes it."""
 
@@ -11,6 +14,18 @@ def spread(a: Cells, k: Int, j: Int, i: Int) -> Real:
     """Return the sum of the six neighbours of an element less six times the element."""
     neighbours = a[k, j, i - 1] + a[k, j, i + 1] + a[k, j - 1, i] + a[k, j + 1, i]
     return neighbours + a[k - 1, j, i] + a[k + 1, j, i] - 6.0 * a[k, j, i]
+
+
+def differences(a: Cells, k: Int, j: Int, i: Int) -> Real:
+    """Return what the six neighbours of an element pull on it where all is fluid."""
+    own = a[k, j, i]
+    left = a[k, j, i - 1] - own
+    right = a[k, j, i + 1] - own
+    front = a[k, j - 1, i] - own
+    back = a[k, j + 1, i] - own
+    below = a[k - 1, j, i] - own
+    above = a[k + 1, j, i] - own
+    return left + right + front + back + below + above
 
 
 def gap(opening: Cells, own_opening: Real, k: Int, j: Int, i: Int) -> Real:
@@ -87,6 +102,8 @@ def add_viscosity(
     """Add the viscous change of a component over a step; `ratio` is viscosity * dt / h^2."""
     if masked == 0:
         out[k, j, i] += ratio * spread(a, k, j, i)
+    elif masked == FAR:
+        out[k, j, i] += ratio * differences(a, k, j, i)
     elif reach[k, j, i] >= 1.0:
         out[k, j, i] += ratio * spread_beside(a, opening, reach, k, j, i)
 
@@ -99,6 +116,8 @@ def viscous(
     """Set an element to ``(1 - ratio * Laplacian) a``; 0 where its value is given."""
     if masked == 0:
         out[k, j, i] = a[k, j, i] - ratio * spread(a, k, j, i)
+    elif masked == FAR:
+        out[k, j, i] = a[k, j, i] - ratio * differences(a, k, j, i)
     elif reach[k, j, i] >= 1.0:
         out[k, j, i] = a[k, j, i] - ratio * spread_beside(a, opening, reach, k, j, i)
     else:
@@ -114,6 +133,15 @@ def leaving(a: Cells, ax: Cells, ay: Cells, az: Cells, k: Int, j: Int, i: Int) -
     return x + y + z
 
 
+def leaving_freely(a: Cells, k: Int, j: Int, i: Int) -> Real:
+    """Return what leaves a cell where all is fluid, per difference between cells."""
+    own = a[k, j, i]
+    x = (own - a[k, j, i - 1]) + (own - a[k, j, i + 1])
+    y = (own - a[k, j - 1, i]) + (own - a[k, j + 1, i])
+    z = (own - a[k - 1, j, i]) + (own - a[k + 1, j, i])
+    return x + y + z
+
+
 @over_cells
 def add_diffusion(
     k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int,
@@ -122,6 +150,8 @@ def add_diffusion(
     """Add the change of a scalar by diffusion over a step."""
     if masked == 1:
         out[k, j, i] -= ratio * leaving(a, ax, ay, az, k, j, i)
+    elif masked == FAR:
+        out[k, j, i] -= ratio * leaving_freely(a, k, j, i)
     else:
         out[k, j, i] += ratio * spread(a, k, j, i)
 
@@ -134,5 +164,7 @@ def diffusive(
     """Set a cell to ``(1 - ratio * Laplacian) a``, where nothing passes closed faces."""
     if masked == 1:
         out[k, j, i] = a[k, j, i] + ratio * leaving(a, ax, ay, az, k, j, i)
+    elif masked == FAR:
+        out[k, j, i] = a[k, j, i] + ratio * leaving_freely(a, k, j, i)
     else:
         out[k, j, i] = a[k, j, i] - ratio * spread(a, k, j, i)
