@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hybrid_nbody.simulation.model import Model, Ranks
-from hybrid_nbody.simulation.schedule import Clock, Schedule
+from hybrid_nbody.simulation.schedule import AnyOf, Clock, Schedule
 from hybrid_nbody.simulation.signals import StopRequests
 from hybrid_nbody.simulation.timings import Timings
 
@@ -37,7 +37,7 @@ class TimeLoop:
     Attributes
     ----------
     events : list of Event
-        What happens, in this order where several are due.
+        What happens, in this order where several are due; given before `run`.
     timings : Timings
         Seconds spent in `Model.advance` (under ``advance``), in planning (``loop``) and in each
         event.
@@ -57,6 +57,7 @@ class TimeLoop:
         self.signals = signals
         self.started = started
         self.events: list[Event] = []
+        self._any_event = AnyOf()
         self.timings = Timings()
         self.step_seconds = 0.0
         self.signalled = False
@@ -64,6 +65,7 @@ class TimeLoop:
 
     def run(self) -> str:
         """Advance the model until an event calls `stop`; return the outcome."""
+        self._any_event = AnyOf(*(event.schedule for event in self.events))
         while True:
             with self.timings.measure("loop"):
                 due, steps = self._plan()
@@ -96,7 +98,7 @@ class TimeLoop:
         """Return the numbers of the events due now and the steps until the next."""
         clock = Clock(self.model.step, self.wall_clock(), self.step_seconds, self.signalled)
         due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
-        return due, min(event.schedule.steps_ahead(clock) for event in self.events)
+        return due, self._any_event.steps_ahead(clock)
 
     def _advance(self, steps: int) -> None:
         start = time.perf_counter()

@@ -4,6 +4,7 @@ Schedules are asked on the root alone and its answer is sent to every rank, so t
 wall clock.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -190,10 +191,14 @@ class StopRequested:
 
 
 class AnyOf:
-    """Due when any of several schedules is; never, if there are none."""
+    """Due when any of several schedules is; never, if there are none.
+
+    Each is asked once, also where it is given twice, or by another of this kind.
+    """
 
     def __init__(self, *schedules: Schedule) -> None:
-        self.schedules = schedules
+        parts = [one.schedules if isinstance(one, AnyOf) else (one,) for one in schedules]
+        self.schedules: tuple[Schedule, ...] = tuple(dict.fromkeys(itertools.chain(*parts)))
 
     def due(self, clock: Clock) -> bool:
         """See `Schedule.due`."""
