@@ -12,6 +12,8 @@ from hybrid_nbody.backends.launch import CudaModule
 if TYPE_CHECKING:
     from hybrid_nbody.backends.gpu import GpuBackend
 
+SOURCE = Path(__file__).with_name("finite.cu")
+
 BLOCK = 256
 MOST_THREADS = 1 << 18
 """Threads of a block, and at most."""
@@ -28,7 +30,7 @@ class FiniteLook:
 
     def __init__(self, backend: "GpuBackend") -> None:
         self.backend = backend
-        self._module = CudaModule(backend, Path(__file__).with_name("finite.cu"), {})
+        self._module = CudaModule(backend, SOURCE, {})
         self._bad = backend.zeros(1, "i4")  # stays 0 as long as all is well
         self._places: tuple[tuple[int, int], ...] = ()  # of the arrays looked at last
         self._table = self._bad

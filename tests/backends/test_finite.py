@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 from support.bodies import make_backend
+from support.nvrtc import compile_to_cubin, oldest_and_newest
+
+from hybrid_nbody.backends.finite import SOURCE
+from hybrid_nbody.backends.launch import compile_options
 
 
 @pytest.mark.parametrize("size", [0, 1, 31, 1000, 100_001])
@@ -24,3 +28,11 @@ def test_of_several_arrays_each_is_looked_at(backend_name, spoilt):
     assert backend.all_finite(*arrays) is True
     arrays[spoilt] = backend.upload(np.array([1.0, np.nan]))
     assert backend.all_finite(*arrays) is False
+    assert backend.all_finite(*arrays[:spoilt], *arrays[spoilt + 1 :]) is True
+    assert backend.all_finite(*arrays) is False
+
+
+@pytest.mark.parametrize("architecture", oldest_and_newest())
+def test_the_kernel_compiles(architecture):
+    code = SOURCE.read_text()
+    assert b"find_bad" in compile_to_cubin(code, compile_options({}), architecture)
