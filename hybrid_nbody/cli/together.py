@@ -59,11 +59,14 @@ def sweep_together(
         A file cannot be written, or is damaged.
     """
     folder = table.parent
-    points, failed = communicator.on_root(lambda: _points(file, members))
+    itself = communicator if communicator.size == 1 else alone()
+    points, failed = communicator.on_root(lambda: _points(file, members, itself))
     communicator.only_on_root(lambda: _prepare(folder, overwrite))
     pieces = list(enumerate(pieces_of(points)))[communicator.rank :: communicator.size]
     with StopSignals() as signals, told_by_the_guard():
-        own = communicator.together(lambda: _computed(pieces, folder, lambda: not signals.received))
+        own = communicator.together(
+            lambda: _computed(pieces, folder, itself, lambda: not signals.received)
+        )
     rows = failed | {name: row for some in communicator.gather(own) for name, row in some.items()}
     return communicator.on_root(lambda: _ended(rows, members, table, shown))
 
@@ -76,9 +79,11 @@ def _prepare(folder: Path, overwrite: bool) -> None:
             path.unlink()
 
 
-def _points(file: str, members: Sequence[Member]) -> tuple[list[Point], Table]:
+def _points(
+    file: str, members: Sequence[Member], itself: Communicator
+) -> tuple[list[Point], Table]:
     """Return the points that can be computed, and the rows of the others; for the root alone."""
-    drawer = Drawer(alone())
+    drawer = Drawer(itself)
     points: list[Point] = []
     failed: Table = {}
     for member in members:
@@ -92,12 +97,15 @@ def _points(file: str, members: Sequence[Member]) -> tuple[list[Point], Table]:
 
 
 def _computed(
-    pieces: Sequence[tuple[int, Sequence[Point]]], folder: Path, goes_on: Callable[[], bool]
+    pieces: Sequence[tuple[int, Sequence[Point]]],
+    folder: Path,
+    itself: Communicator,
+    goes_on: Callable[[], bool],
 ) -> Table:
     """Compute pieces with their numbers, and return the rows of their points."""
     rows: Table = {}
     for number, points in pieces:
-        piece = Piece(points, folder / FILES.replace("*", str(number)), alone())
+        piece = Piece(points, folder / FILES.replace("*", str(number)), itself)
         piece.run(goes_on, lambda text: print(f"  {text}", flush=True))
         state = FINISHED if piece.finished else BEGUN
         for point, columns in piece.rows():
