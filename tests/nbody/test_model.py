@@ -167,9 +167,7 @@ def test_diagnostics_against_the_reference(alone, backend):
         "center_of_mass": m @ x,
         "virial_ratio": 2 * kinetic / -potential,
         "half_mass_radius": radius[149],
-        **{
-            f"lagrangian_radius_{percent}": radius[3 * percent - 1] for percent in (10, 25, 75, 90)
-        },
+        **{f"lagrangian_radius_{percent}": radius[3 * percent - 1] for percent in (10, 25, 75, 90)},
     }
     assert values.keys() == exact.keys() == model.quantities.keys()
     for name, value in exact.items():
