@@ -8,6 +8,7 @@ them, only ``true`` and ``false`` are booleans, and duplicate keys, tags and ali
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -19,6 +20,9 @@ MAX_LEVELS = 20
 
 MAX_DIGITS = 300
 """Of a whole number: Python refuses to convert a few thousand, and no key wants more than 20."""
+
+KEPT_TEXTS = 16
+"""Texts whose structure is kept for the next time that they are read."""
 
 LocationOf = Callable[[int], Location]
 """Gives the location of a line, counted from 1."""
@@ -132,8 +136,12 @@ class _Composer(yaml.SafeLoader):
         return node
 
 
+@lru_cache(maxsize=KEPT_TEXTS)
 def _compose(text: str) -> yaml.Node | None:
-    """Return the root node of the only document, or None of an empty text."""
+    """Return the root node of the only document, or None of an empty text; nobody changes it.
+
+    A sweep reads the same file for each of its members.
+    """
     _refuse_control_characters(text)
     composer = _Composer(text)
     try:
