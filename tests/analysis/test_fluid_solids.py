@@ -67,7 +67,7 @@ def test_pictures_show_the_obstacle(with_obstacles):
         (path,) = plot_run(with_obstacles(*obstacles, name=name), kind=kind, dpi=50)
         counts.append(grey(Image.open(path)).sum())
     assert counts[0] > 500
-    assert counts[1] < 100
+    assert counts[1] < 200  # letters: older versions of Matplotlib smooth them more
 
 
 def test_a_movie_moves_the_obstacle(with_obstacles, monkeypatch):

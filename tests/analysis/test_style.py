@@ -29,10 +29,15 @@ def test_numbers_under_three_planes_do_not_touch(half):
 
 
 @pytest.mark.parametrize(
-    ("limits", "first"),
-    [((1.1, 25), "2"), ((2e-5, 5e-4), r"2\times10^{-5}"), ((1e-9, 1), "10^{-8}")],
+    ("limits", "firsts"),
+    [
+        ((1.1, 25), ["2"]),
+        ((2e-5, 5e-4), [r"2\times10^{-5}", r"5\times10^{-5}"]),
+        ((1e-9, 1), ["10^{-8}", "10^{-9}"]),
+    ],
 )
-def test_numbers_of_decades(limits, first):
+def test_numbers_of_decades(limits, firsts):
+    """Matplotlib 3.11 and older versions begin at different ones."""
     with our_look():
         figure = new_figure(2.5)
         axes = figure.subplots()
@@ -40,5 +45,5 @@ def test_numbers_of_decades(limits, first):
         readable_decades(axes.yaxis)
         figure.draw_without_rendering()
         texts, _ = numbers(axes.yaxis)
-    assert first in texts[0]
+    assert any(first in texts[0] for first in firsts)
     assert 3 <= len(texts) <= 10
