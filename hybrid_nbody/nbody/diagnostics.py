@@ -147,8 +147,7 @@ def measure(
     communicator : Communicator
         Every rank calls together.
     """
-    few = len(own) == number <= MOST_FEW
-    sums = sums_of_few(own, potential) if few else None
+    sums = sums_of_few(own, potential) if _are_few(number, communicator) else None
     if sums is None:
         sums = reproducible_sum(terms_of(own, potential), number, communicator).tolist()
     total, kinetic, potential_energy = sums[:3]
@@ -165,6 +164,11 @@ def measure(
     }
 
 
+def _are_few(number: int, communicator: Communicator) -> bool:
+    """Return whether there are a few bodies, on one rank: others would wait for its sums."""
+    return communicator.size == 1 and number <= MOST_FEW
+
+
 def _radii(
     own: Bodies, center: list[float], total: float, number: int, communicator: Communicator
 ) -> dict[str, float]:
@@ -172,7 +176,7 @@ def _radii(
     if not total > 0:
         return dict.fromkeys(RADII, math.nan)
     percents = list(RADII.values())
-    if len(own) == number <= MOST_FEW:
+    if _are_few(number, communicator):
         found = radii_of_few(own, center, percents)
     else:
         radius = np.sqrt(_squares(own.position - center))

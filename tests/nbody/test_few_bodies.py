@@ -44,3 +44,12 @@ def test_numbers_beyond_all_bounds_are_left_to_arrays(bad, alone):
     with np.errstate(all="ignore"):
         found = diagnostics.measure(bodies, potential, 3, alone)
     assert not np.isfinite(found["kinetic_energy"])
+
+
+@pytest.mark.mpi
+def test_ranks_without_bodies_take_part(communicator, alone):
+    bodies, potential = some(3, 1)
+    mine = slice(0, 3 if communicator.rank == communicator.size - 1 else 0)
+    own = Bodies(bodies.position[mine], bodies.velocity[mine], bodies.mass[mine])
+    found = diagnostics.measure(own, potential[mine], 3, communicator)
+    assert repr(found) == repr(diagnostics.measure(bodies, potential, 3, alone))
