@@ -49,7 +49,9 @@ OF_MOTION = 3
 """What is open, what is known, and whose it is; the velocity of solids."""
 
 WINDOWS = 5
-"""Of advection, where z is periodic or shared by ranks."""
+OF_WALLS = 4
+"""Of advection, where z is periodic or shared by ranks: of fields, and of obstacles, which are thin
+or not."""
 
 HALO_PLANES = 2
 COMPILE_CELLS = (8, 8, 8)
@@ -104,8 +106,11 @@ class Staggered:
     @property
     def _of_scheme(self) -> int:
         second_order = self.config.fluid.advection == "maccormack"
-        windows = WINDOWS if self.periodic else 0
-        return (OF_SECOND_ORDER if second_order else 0) + windows
+        return (OF_SECOND_ORDER if second_order else 0) + (self._windows if self.periodic else 0)
+
+    @property
+    def _windows(self) -> int:
+        return WINDOWS + (OF_WALLS if self.config.obstacles else 0)
 
     @property
     def _of_solids(self) -> int:
@@ -142,7 +147,7 @@ class Staggered:
         nx, ny, _ = self.config.grid.cells
         numbers = (planes + HALO_PLANES) * (nx + 2) * (ny + 2)
         shared = planes < self.config.grid.cells[2] and not self.periodic
-        arrays = self.arrays + (WINDOWS if shared else 0)
+        arrays = self.arrays + (self._windows if shared else 0)
         return int(arrays * numbers * np.dtype(self.dtype).itemsize)
 
     def compile(self, device: Backend, mixed: bool) -> None:

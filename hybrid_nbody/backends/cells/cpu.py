@@ -144,7 +144,7 @@ def _module(digest: str, source: Callable[[], str]) -> ModuleType:
 
 
 def _write_once(path: Path, text: str) -> None:
-    """Write a file unless it is there: Numba compiles again what a younger file holds."""
+    """Write a file unless it is there: what Numba cached is not used for a younger one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
         file.write(text)

@@ -89,7 +89,7 @@ class Diffusion:
     def _conjugate(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
         """Improve a field by conjugate gradients."""
         grid = self.grid
-        self.r, self.direction, self.image = self.memory.work()
+        self.r, self.direction, self.image = self.memory.own
         limit = self._limit(field)
         self._residual(field, kind, region, ratio)
         self.grid.clear(self.direction)

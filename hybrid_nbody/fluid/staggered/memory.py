@@ -34,12 +34,8 @@ class Memory:
 
     @cached_property
     def own(self) -> Vector:
-        """Return three arrays besides the next velocity."""
+        """Return three arrays besides the next velocity, which solvers use too."""
         return self.grid.vector()
-
-    def work(self) -> Vector:
-        """Return three arrays that a solver may use."""
-        return self.own
 
     def lent(self) -> Array:
         """Return an array that a solver may use."""

@@ -122,13 +122,12 @@ class Projection:
 
 def solver_of(method: str, grid: Grid, solids: Solids, memory: Memory) -> PressureSolver:
     """Return the solver of a method; in a box without obstacles that of the collocated grid."""
-    common = (grid, solids, memory.potential, memory.work)
     if method == "conjugate-gradients":
-        return ConjugateGradients(*common, memory.spare)
+        return ConjugateGradients(grid, solids, memory)
     if is_plain(grid, solids.masked):
         box = Box(grid, None, memory.colours, memory.lent)
         improver = Relaxer(box) if method == "red-black" else Cycler(box)
         return InBox(box, improver, memory.potential)
     if method == "red-black":
-        return RedBlack(*common)
-    return Cycles(*common, memory.spare)
+        return RedBlack(grid, solids, memory)
+    return Cycles(grid, solids, memory)

@@ -1,12 +1,12 @@
 """Solvers of the equation of the pressure."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.staggered.boxes import Box, Cycler, Relaxer
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients, set_coefficients
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
+from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.multigrid import Multigrid
 from hybrid_nbody.fluid.staggered.right_side import RightSide
 from hybrid_nbody.fluid.staggered.solids import Solids
@@ -70,17 +70,15 @@ class OpenFaces:
     ----------
     grid : Grid
     solids : Solids
-    x : array
-        For the potential.
-    work : callable
-        Returns three arrays that are free during a solve.
+    memory : Memory
+        Holds the potential; the rest of it is free during a solve.
     """
 
-    def __init__(self, grid: Grid, solids: Solids, x: Array, work: Callable[[], Vector]) -> None:
+    def __init__(self, grid: Grid, solids: Solids, memory: Memory) -> None:
         self.grid = grid
         self.solids = solids
-        self.x = x
-        self.work = work
+        self.memory = memory
+        self.x = memory.potential
         self.right_side = RightSide(grid, solids)
         self.coefficients = Coefficients.empty(grid, 1.0)
         set_coefficients(self.coefficients, grid, solids)
@@ -105,7 +103,7 @@ class RedBlack(OpenFaces):
 
     def solve(self, velocity: Vector, limit: float, most: int) -> int:
         """See `PressureSolver`."""
-        b, r, _ = self.work()
+        b, r, _ = self.memory.own
         self.begin(velocity, b)
         self.grid.fill(self.x)
         done = 0
@@ -137,19 +135,15 @@ class Cycles(OpenFaces):
 
     Parameters
     ----------
-    grid, solids, x, work
+    grid, solids, memory
         See `OpenFaces`.
-    spare : array
-        Free during a solve.
     """
 
     conjugate = False
 
-    def __init__(
-        self, grid: Grid, solids: Solids, x: Array, work: Callable[[], Vector], spare: Array
-    ) -> None:
-        super().__init__(grid, solids, x, work)
-        self.multigrid = Multigrid(grid, self.coefficients, spare)
+    def __init__(self, grid: Grid, solids: Solids, memory: Memory) -> None:
+        super().__init__(grid, solids, memory)
+        self.multigrid = Multigrid(grid, self.coefficients, memory.spare)
 
     def refresh(self) -> None:
         """See `PressureSolver`."""
@@ -158,7 +152,7 @@ class Cycles(OpenFaces):
 
     def solve(self, velocity: Vector, limit: float, most: int) -> int:
         """See `PressureSolver`."""
-        self.r, self.direction, self.image = self.work()
+        self.r, self.direction, self.image = self.memory.own
         self.begin(velocity, self.r)
         self.multigrid.cycle(self.direction, self.r)
         grade = self._dot(self.r, self.direction)
