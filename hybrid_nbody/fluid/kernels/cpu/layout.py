@@ -26,6 +26,9 @@ ALIGNMENT = 64
 compiled = njit(cache=True, error_model="numpy")
 """Compiles a function for one thread."""
 
+compiled_with_threads = njit(cache=True, error_model="numpy", nogil=True)
+"""Compiles a function that calls others on threads; other threads of Python go on meanwhile."""
+
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 """Compiles a loop over planes for all threads."""
 

@@ -21,10 +21,11 @@ from hybrid_nbody.backends.simd import (
     store,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
+from hybrid_nbody.backends.threads import on_threads
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     block_bounds,
-    compiled,
     compiled_parallel,
+    compiled_with_threads,
     first_column,
     inlined,
     linked,
@@ -147,24 +148,37 @@ def sweep_ends(half, start, stop, system, grid):
     return max(change, sweep_planes(half, max(stop - half, middle), stop, system, grid))
 
 
-@compiled_parallel
+@linked
+def sweep_blocks(first, last, x, b, rule, tables, changes, grid):
+    """Do a pass on blocks but for their ends; `changes` of them become the largest."""
+    system = System(address_of(x), address_of(b), rule, address_of(tables))
+    for block in range(first, last):
+        mode = flush_subnormals()
+        start, stop = block_bounds(block, changes.shape[0], grid)
+        sweep_inside(start, stop, system, changes[block], grid)
+        restore_subnormals(mode)
+
+
+@linked
+def sweep_ends_of_blocks(first, last, half, x, b, rule, tables, changes, grid):
+    """Do what is left of a half sweep at the ends of blocks."""
+    system = System(address_of(x), address_of(b), rule, address_of(tables))
+    for block in range(first, last):
+        mode = flush_subnormals()
+        start, stop = block_bounds(block, changes.shape[0], grid)
+        change = sweep_ends(half, start, stop, system, grid)
+        changes[block, half // 2] = max(changes[block, half // 2], change)
+        restore_subnormals(mode)
+
+
+@linked
 def run_pass(x, b, rule, tables, changes, grid):
     """Do a pass; `changes`, (blocks, iterations), become the largest of each."""
     blocks, count = changes.shape
-    for block in prange(blocks):
-        mode = flush_subnormals()
-        start, stop = block_bounds(block, blocks, grid)
-        system = System(address_of(x), address_of(b), rule, address_of(tables))
-        sweep_inside(start, stop, system, changes[block], grid)
-        restore_subnormals(mode)
+    on_threads(sweep_blocks, 0, blocks, (x, b, rule, tables, changes, grid))
     for half in range(1, 2 * count):
-        for block in prange(blocks):
-            mode = flush_subnormals()
-            start, stop = block_bounds(block, blocks, grid)
-            system = System(address_of(x), address_of(b), rule, address_of(tables))
-            change = sweep_ends(half, start, stop, system, grid)
-            changes[block, half // 2] = max(changes[block, half // 2], change)
-            restore_subnormals(mode)
+        given = (half, x, b, rule, tables, changes, grid)
+        on_threads(sweep_ends_of_blocks, 0, blocks, given)
 
 
 @linked_with_arrays
@@ -193,12 +207,18 @@ def length_of_pass(change, before, tolerance, most):
     return length
 
 
-@compiled_parallel
+@linked
+def copy_planes(first, last, source, target, size):
+    """Copy some planes of some numbers each."""
+    for number in range(first * size, last * size):
+        target[number] = source[number]
+
+
+@compiled_with_threads
 def copy(source, target, grid):
     """Copy the planes of either colour."""
-    size = grid.rows * grid.pitch
-    for z in prange(2 * (grid.planes + 2)):
-        target[z * size : (z + 1) * size] = source[z * size : (z + 1) * size]
+    planes = 2 * (grid.planes + 2)
+    on_threads(copy_planes, 0, planes, (source, target, grid.rows * grid.pitch))
 
 
 class Scratch(NamedTuple):
@@ -229,7 +249,7 @@ def repeat(system, iterations, kept, changes, grid):
         run_pass(x, b, rule, tables, changes[:, :length], grid)
 
 
-@compiled
+@compiled_with_threads
 def relax(system, iterations, tolerance, scratch, grid):
     """Do red-black iterations up to the first that meets the tolerance; return their number.
 
