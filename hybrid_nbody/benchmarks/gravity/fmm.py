@@ -46,7 +46,7 @@ WATCHED = 3
 SAME_BODIES = ("device", "bodies", "method")
 DIRECT = "direct"
 REST = "rest"
-TREE_METHODS = ("eighths", "grow", "set_parts")
+TREE_METHODS = ("child_bounds", "grow", "set_parts")
 ON_HOST = {"curve": "sort", "sums": "sums"} | dict.fromkeys(TREE_METHODS, "tree")
 """The phase of a method of a tree. On a CPU each cell finds and sums its sources in one go."""
 

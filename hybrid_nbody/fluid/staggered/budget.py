@@ -20,7 +20,7 @@ class Budget:
     ----------
     grid : Grid
     before : array
-        A field that nothing else uses from `begin` to `settle`.
+        A field that nothing else uses from `begin` to `finish`.
     names : sequence of str
         The scalars.
     conserves : bool
@@ -47,7 +47,7 @@ class Budget:
         if self.closed:
             self.grid.program.run("copy", self.grid.region, field, self.before)
 
-    def settle(self, name: str, field: Array) -> None:
+    def finish(self, name: str, field: Array) -> None:
         """Sum the changes of a field since `begin`, and correct them if asked for; collective."""
         if not self.closed:
             return

@@ -43,7 +43,7 @@ class Confinement:
         """
         grid = self.grid
         run = grid.program.run
-        length = self.memory.spare
+        length = self.memory.cell_scratch
         forces = self.memory.own
         run("curl_length", grid.region, *velocity, 1.0, length)
         self.ghosts.fill(length, self.ghosts.free)

@@ -139,7 +139,7 @@ class _Scales:
 
     def _closed(self, axis: int, arm: Arm) -> float:
         """Return the sum of arms over closed faces; against the normal they count as positive."""
-        ones = self.stepper.spare
+        ones = self.stepper.cell_scratch
         self.stepper.grid.program.run("set_to", self.stepper.grid.everywhere, ones, 1.0)
         return self._over_closed(ones, axis, arm)
 

@@ -18,7 +18,7 @@ class Memory:
     ----------
     next : tuple of array
         The next velocity; after a step, what it was before.
-    spare : array
+    cell_scratch : array
         Of advection, and of coarse grids.
     potential : array
         What a projection subtracts the gradient of.
@@ -28,7 +28,7 @@ class Memory:
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.next: Vector = grid.vector()
-        self.spare = grid.zeros()
+        self.cell_scratch = grid.zeros()
         self.potential = grid.zeros()
         self.colours = Colours()
 
@@ -39,4 +39,4 @@ class Memory:
 
     def lent(self) -> Array:
         """Return an array that a solver may use."""
-        return self.spare
+        return self.cell_scratch

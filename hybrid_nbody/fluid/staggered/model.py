@@ -114,7 +114,7 @@ class StaggeredModel:
 
     def _put_velocity(self, axis: int, values: np.ndarray) -> None:
         """Give inner faces across an axis the mean of two cells."""
-        cells = self.stepper.spare
+        cells = self.stepper.cell_scratch
         self._put(cells, values)
         self.grid.fill(cells)
         low = tuple(-step for step in STEPS[axis])

@@ -210,12 +210,12 @@ class Solids:
 
     # --- what fields are within them --------------------------------------------------------------
 
-    def settle(self, velocity: Vector, ghosts: Ghosts) -> None:
+    def fill_solid(self, velocity: Vector, ghosts: Ghosts) -> None:
         """Give a velocity its values within obstacles, and fill its ghosts."""
         for axis in AXES:
-            self.settle_component(velocity[axis], axis, ghosts)
+            self.fill_solid_component(velocity[axis], axis, ghosts)
 
-    def settle_component(self, array: Array, axis: int, ghosts: Ghosts) -> None:
+    def fill_solid_component(self, array: Array, axis: int, ghosts: Ghosts) -> None:
         """Give a component of the velocity its values within obstacles, and fill its ghosts."""
         if self.masked:
             given = (array, self.reach[axis], self.moving, self.velocity[axis])

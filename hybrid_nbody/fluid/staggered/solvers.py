@@ -143,7 +143,7 @@ class Cycles(OpenFaces):
 
     def __init__(self, grid: Grid, solids: Solids, memory: Memory) -> None:
         super().__init__(grid, solids, memory)
-        self.multigrid = Multigrid(grid, self.coefficients, memory.spare)
+        self.multigrid = Multigrid(grid, self.coefficients, memory.cell_scratch)
 
     def refresh(self) -> None:
         """See `PressureSolver`."""

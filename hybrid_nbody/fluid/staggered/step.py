@@ -108,7 +108,7 @@ class Stepper:
         scalars = {name: grid.zeros() for name in names}
         self.state = State(grid.vector(), before, grid.zeros(), scalars)
         self.memory = Memory(grid)
-        self.spare = self.memory.spare
+        self.cell_scratch = self.memory.cell_scratch
         self.projection = Projection(grid, self.ghosts, solids, accuracy, self.memory)
         self.diffusion = Diffusion(grid, self.ghosts, solids, accuracy, self.memory)
         self.advection = Advection(grid, solids)
@@ -131,14 +131,14 @@ class Stepper:
             given = (self.state.velocity[axis], lifted[axis])
             self.grid.program.run("copy", self.grid.everywhere, *given)
         self._add_lift(lifted, 1.0)
-        self.solids.settle(lifted, self.ghosts)
+        self.solids.fill_solid(lifted, self.ghosts)
         self.projection.project(lifted, self.state.pressure, self.grid.spacing)
 
     def restart(self, time: float) -> None:
         """Make the ghosts of a state valid, and its velocity free of divergence."""
         self.resume(time)
         self.projection.project(self.state.velocity, self.state.pressure, 0.0)
-        self._settle_sliding()
+        self._extend_sliding()
 
     def resume(self, time: float) -> None:
         """Make the ghosts of a state valid whose velocity is free of divergence."""
@@ -149,7 +149,7 @@ class Stepper:
     def fill(self) -> None:
         """Make all ghosts valid, and fields what they are within obstacles."""
         state = self.state
-        self.solids.settle(state.velocity, self.ghosts)
+        self.solids.fill_solid(state.velocity, self.ghosts)
         self.ghosts.fill(state.pressure, self.ghosts.pressure)
         for name, array in state.scalars.items():
             self.solids.blank(array)
@@ -176,10 +176,10 @@ class Stepper:
             self.solids.blank(field)
             self.ghosts.fill(field, kind)
 
-    def _settle_sliding(self) -> None:
+    def _extend_sliding(self) -> None:
         """Continue a flow that slides along obstacles into them."""
         if self.solids.slips:
-            self.solids.settle(self.state.velocity, self.ghosts)
+            self.solids.fill_solid(self.state.velocity, self.ghosts)
 
     def step(self, span: Span, ratio: float = 1.0) -> None:
         """Advance the state.
@@ -192,7 +192,7 @@ class Stepper:
         """
         if not self.ghosts.steady:
             self.ghosts.at(span.start)
-            self.solids.settle(self.state.velocity, self.ghosts)
+            self.solids.fill_solid(self.state.velocity, self.ghosts)
         if self.physics.second_order:
             self._second_order(span, ratio)
         else:
@@ -226,14 +226,14 @@ class Stepper:
         state = self.state
         ratio = implicit * self.physics.viscosity * dt / self.grid.spacing**2
         if self.solids.masked:
-            self.solids.settle(state.velocity, self.ghosts)
+            self.solids.fill_solid(state.velocity, self.ghosts)
             self._stick(ratio)
         for axis in AXES if ratio else ():
             kind = self.ghosts.velocity[axis]
             self.diffusion.spread(state.velocity[axis], kind, self.inner[axis], ratio)
         self.ghosts.fill_velocity(state.velocity)
         self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
-        self._settle_sliding()
+        self._extend_sliding()
 
     def _stick(self, ratio: float) -> None:
         """Hold the fluid at walls to which it sticks."""
@@ -268,24 +268,25 @@ class Stepper:
             self.solids.extend(field, kind, self.ghosts)
             if ratio and implicit < 1.0:
                 self._add_diffusion(field, kind, (1.0 - implicit) * ratio)
-            self.advection.carry(*given, self.spare)
-            carried = self.spare
+            self.advection.carry(*given, self.cell_scratch)
+            carried = self.cell_scratch
             if self.physics.second_order:
                 self.ghosts.fill(carried, kind)
                 carried = self.memory.own[0]
-                self.advection.correct(field, kind, self.spare, self.grid.region, carried, 0.0)
+                more = (kind, self.cell_scratch, self.grid.region, carried, 0.0)
+                self.advection.correct(field, *more)
             self.grid.program.run("copy", self.grid.region, carried, field)
             if ratio:
                 self.diffusion.spread(field, kind, self.grid.region, implicit * ratio)
             self.solids.blank(field)
-            self.budget.settle(name, field)
+            self.budget.finish(name, field)
             self.ghosts.fill(field, kind)
 
     def _add_diffusion(self, field: Array, kind: Kind, ratio: float) -> None:
         """Add an explicit part of diffusion."""
         run = self.grid.program.run
-        run("copy", self.grid.everywhere, field, self.spare)
-        fields = (self.spare, field)
+        run("copy", self.grid.everywhere, field, self.cell_scratch)
+        fields = (self.cell_scratch, field)
         self.diffusion.run("add_diffusion", fields, kind, self.grid.region, ratio)
         self.ghosts.fill(field, kind)
 
@@ -321,7 +322,7 @@ class Stepper:
             given = (state.velocity[axis], state.before[axis], 0.5 * ratio)
             self.grid.program.run("extrapolate", self.regions[axis], *given)
         self.ghosts.at(span.start + 0.5 * span.length)
-        self.solids.settle(self._before, self.ghosts)
+        self.solids.fill_solid(self._before, self.ghosts)
         self.ghosts.at(span.start)
 
     @property
@@ -343,7 +344,7 @@ class Stepper:
         self._add_lift(out, 0.5 * dt)
         if ratio and self.solids.masked:
             self.solids.stick(out)
-        self.solids.settle(out, self.ghosts)
+        self.solids.fill_solid(out, self.ghosts)
 
     def _add_pressure(self, velocity: Vector, dt: float) -> None:
         """Add what the pressure does in a time."""
@@ -361,10 +362,10 @@ class Stepper:
         for axis in AXES:
             kind = self.ghosts.velocity[axis]
             source = self.next[axis]
-            self.advection.carry(source, kind, self.regions[axis], self.spare)
+            self.advection.carry(source, kind, self.regions[axis], self.cell_scratch)
             run("copy", self.grid.everywhere, source, self.memory.potential)
-            self.solids.settle_component(self.spare, axis, self.ghosts)
-            given = (self.memory.potential, kind, self.spare, self.regions[axis], source)
+            self.solids.fill_solid_component(self.cell_scratch, axis, self.ghosts)
+            given = (self.memory.potential, kind, self.cell_scratch, self.regions[axis], source)
             self.advection.correct(*given, SLACK)
         before = self._before
         state.velocity, state.before, self.memory.next = self.next, state.velocity, before

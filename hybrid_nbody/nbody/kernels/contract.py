@@ -346,10 +346,10 @@ class TreeSums(Protocol):
     def deepest_level(self, curve: Any) -> int:
         """Return the level below the root on which a cell may hold any number of bodies."""
 
-    def eighths(
+    def child_bounds(
         self, curve: Any, first: NDArray[np.int32], last: NDArray[np.int32], level: int
     ) -> NDArray[np.int32]:
-        """Return where the eighths of C cells of a level begin, and where the last one ends.
+        """Return where the octants of C cells of a level begin, and where the last one ends.
 
         The bodies of cell k are those from ``first[k]`` to ``last[k] - 1`` along the curve; the
         result, (C, 9), is on the host.

@@ -87,10 +87,10 @@ class DeviceTree(Protocol):
     def deepest_level(self, curve: Any) -> int:
         """Return the level below the root on which a cell may hold any number of bodies."""
 
-    def eighths(
+    def child_bounds(
         self, curve: Any, first: NDArray[np.int32], last: NDArray[np.int32], level: int
     ) -> NDArray[np.int32]:
-        """Return where the eighths of cells begin; see `contract.TreeSums.eighths`."""
+        """Return where the octants of cells begin; see `contract.TreeSums.child_bounds`."""
 
     def is_crowded(self, curve: Any, parts: Parts) -> bool:
         """Return whether keys of two words are needed."""

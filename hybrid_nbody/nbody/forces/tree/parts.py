@@ -19,15 +19,15 @@ Totals = Callable[[Integers], Integers]
 
 
 class Divider(Protocol):
-    """Divides bodies among the eighths of cells."""
+    """Divides bodies among the octants of cells."""
 
     def deepest_level(self, curve: Any) -> int:
         """Return the level below the root on which a cell may hold any number of bodies."""
 
-    def eighths(
+    def child_bounds(
         self, curve: Any, first: NDArray[np.int32], last: NDArray[np.int32], level: int
     ) -> NDArray[np.int32]:
-        """Return where the eighths of C cells of a level begin, and where they end, (C, 9)."""
+        """Return where the octants of C cells of a level begin, and where they end, (C, 9)."""
 
 
 class PartFinder:
@@ -55,7 +55,7 @@ class PartFinder:
         self.cells = np.zeros(1, CELL)
         self.cells["size"] = totals(np.array([own]))
         self.parents = np.zeros(1, np.int64)
-        self.eighths = np.zeros(1, np.int64)
+        self.octants = np.zeros(1, np.int64)
 
     def find(self, capacity: int) -> None:
         """Divide cells until none has too many bodies.
@@ -75,7 +75,7 @@ class PartFinder:
 
     def _divide(self, large: Integers, level: int) -> None:
         """Append the children of some cells of a level."""
-        bounds = self.divider.eighths(self.curve, self.first[large], self.last[large], level)
+        bounds = self.divider.child_bounds(self.curve, self.first[large], self.last[large], level)
         sizes = self.totals(np.diff(bounds, axis=1).astype(np.int64))
         filled = sizes > 0
         counts = filled.sum(axis=1)
@@ -87,9 +87,9 @@ class PartFinder:
         below["size"] = sizes[filled]
         below["level"] = level + 1
         self.cells = np.append(self.cells, below)
-        parents, eighths = np.nonzero(filled)
+        parents, octants = np.nonzero(filled)
         self.parents = np.append(self.parents, large[parents])
-        self.eighths = np.append(self.eighths, eighths)
+        self.octants = np.append(self.octants, octants)
         self.first = np.append(self.first, bounds[:, :8][filled])
         self.last = np.append(self.last, bounds[:, 1:][filled])
 
@@ -124,7 +124,7 @@ class PartFinder:
         """Return the first key of a cell."""
         key = 0
         while cell:
-            key += int(self.eighths[cell]) * 8 ** (levels - int(self.cells["level"][cell]))
+            key += int(self.octants[cell]) * 8 ** (levels - int(self.cells["level"][cell]))
             cell = int(self.parents[cell])
         return key
 

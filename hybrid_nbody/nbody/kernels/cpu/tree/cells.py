@@ -1,6 +1,6 @@
 """The tree: cells of an octree as flat arrays, grown level by level from sorted keys.
 
-A cell that is divided has a child for each of its eighths that holds a body. The children of a
+A cell that is divided has a child for each of its octants that holds a body. The children of a
 cell follow one another, and so do its bodies along the curve.
 """
 
@@ -65,7 +65,7 @@ def grown(roots: Cells, keys: tuple[Keys, ...], must_split: Rule) -> Cells:
         last = cells.last[here]
         split = must_split(first, last, level)
         if split.any():
-            bounds = eighths(first[split], last[split], level, keys)
+            bounds = child_bounds(first[split], last[split], level, keys)
             cells = _with_children(cells, here[split], bounds)
         elif not np.any(cells.level > level):
             break
@@ -77,11 +77,11 @@ def deepest_level(keys: tuple[Keys, ...]) -> int:
     return LEVELS * len(keys)
 
 
-def eighths(first: Integers, last: Integers, level: int, keys: tuple[Keys, ...]) -> Integers:
-    """Return where the eighths of cells of a level begin, and where the last one ends: (C, 9)."""
+def child_bounds(first: Integers, last: Integers, level: int, keys: tuple[Keys, ...]) -> Integers:
+    """Return where the octants of cells of a level begin, and where the last one ends: (C, 9)."""
     bounds = np.empty((len(first), 9), np.int32)
     bit = np.uint64(3 * (LEVELS - 1 - level % LEVELS))
-    find_eighths(first, last, keys[level // LEVELS], bit, bounds)
+    find_child_bounds(first, last, keys[level // LEVELS], bit, bounds)
     return bounds
 
 
@@ -104,8 +104,8 @@ def _with_children(cells: Cells, split: NDArray[np.intp], bounds: Integers) -> C
 
 
 @njit(cache=True, error_model="numpy", parallel=True)
-def find_eighths(first, last, keys, bit, bounds):
-    """Fill row k of `bounds` with where the eighths of bodies first[k] … last[k] - 1 begin.
+def find_child_bounds(first, last, keys, bit, bounds):
+    """Fill row k of `bounds` with where the octants of bodies first[k] … last[k] - 1 begin.
 
     The digit of an eighth is at `bit` of the keys; the last column is ``last[k]``.
     """

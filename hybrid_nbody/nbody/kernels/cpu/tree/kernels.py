@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.kernels.cpu.tree import sharing
-from hybrid_nbody.nbody.kernels.cpu.tree.cells import deepest_level, eighths
+from hybrid_nbody.nbody.kernels.cpu.tree.cells import child_bounds, deepest_level
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS, Curve, curve_through
 from hybrid_nbody.nbody.kernels.cpu.tree.grown_tree import GrownTree, Method, grow
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
@@ -63,11 +63,11 @@ class TreeSums:
         """Return the order of bodies along the curve."""
         return curve_through(position, cube, words)
 
-    def eighths(
+    def child_bounds(
         self, curve: Curve, first: NDArray[np.int32], last: NDArray[np.int32], level: int
     ) -> NDArray[np.int32]:
-        """Return where the eighths of cells of a level begin."""
-        return eighths(first, last, level, curve.keys)
+        """Return where the octants of cells of a level begin."""
+        return child_bounds(first, last, level, curve.keys)
 
     def deepest_level(self, curve: Curve) -> int:
         """Return the level on which a cell may hold any number of bodies."""

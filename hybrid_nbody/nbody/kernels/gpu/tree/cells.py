@@ -129,15 +129,15 @@ class CellMaker:
         order = (np.int32(columns), bodies, curve.order)
         self.launches.on_bodies("sort_bodies", number, argument, *order)
 
-    def eighths(
+    def child_bounds(
         self, curve: Curve, first: NDArray[np.int32], last: NDArray[np.int32], level: int
     ) -> NDArray[np.int32]:
-        """Return where the eighths of C cells of a level begin, and where they end, (C, 9)."""
+        """Return where the octants of C cells of a level begin, and where they end, (C, 9)."""
         number = len(first)
         bounds = self.backend.xp.empty((number, 9), "i4")
         cells = self.backend.upload(np.stack([first, last]))
         arguments = (curve.keys, cells[0], cells[1], np.int32(level), bounds)
         size = np.int32(number)
-        self.launches.on_bodies("find_eighths", number, size, *arguments, module="sharing")
+        self.launches.on_bodies("find_child_bounds", number, size, *arguments, module="sharing")
         found: NDArray[np.int32] = self.backend.download(bounds)
         return found

@@ -117,11 +117,11 @@ class DeviceTree:
         """Return the level on which a cell may hold any number of bodies."""
         return LEVELS
 
-    def eighths(
+    def child_bounds(
         self, curve: Curve, first: NDArray[np.int32], last: NDArray[np.int32], level: int
     ) -> NDArray[np.int32]:
-        """Return where the eighths of cells of a level begin."""
-        return self.maker.eighths(curve, first, last, level)
+        """Return where the octants of cells of a level begin."""
+        return self.maker.child_bounds(curve, first, last, level)
 
     def is_crowded(self, curve: Curve, parts: Parts) -> bool:
         """Return that one word of the keys will do: cells on the last level hold any number."""

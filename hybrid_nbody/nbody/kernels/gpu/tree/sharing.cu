@@ -1,12 +1,12 @@
-// What ranks need of each other: where eighths of cells begin, the rows of cells, and the bodies of
+// What ranks need of each other: where octants of cells begin, the rows of cells, and the bodies of
 // nearby leaves.
 
 #include "tree.cuh"
 
 #define THREADS 256
 
-// bounds[9 * k ...]: where the eighths of bodies first[k] ... last[k] - 1 begin, and where they end.
-extern "C" __global__ void find_eighths(int number, const unsigned long long *keys, const int *first,
+// bounds[9 * k ...]: where the octants of bodies first[k] ... last[k] - 1 begin, and where they end.
+extern "C" __global__ void find_child_bounds(int number, const unsigned long long *keys, const int *first,
                                         const int *last, int level, int *bounds) {
     int k = blockIdx.x * THREADS + threadIdx.x;
     if (k >= number) return;

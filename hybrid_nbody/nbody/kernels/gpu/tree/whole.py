@@ -26,9 +26,9 @@ from hybrid_nbody.nbody.kernels.gpu.tree.passes import Counts, Passes
 from hybrid_nbody.nbody.kernels.share import NONE, Share, whole_share
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
 
-SPARE = 8
-SPARE_CELLS = 32
-"""A share of the cells of a level, 1 / SPARE, and a number of them, that there may be more."""
+HEADROOM = 8
+HEADROOM_CELLS = 32
+"""A share of the cells of a level, 1 / HEADROOM, and a number of them, that there may be more."""
 
 MOST_RECORDED = 4
 """Forces that are kept to be replayed: accelerations and potentials at the bodies of a run."""
@@ -195,8 +195,8 @@ class WholeTree:
 
     def _provide_cells(self, counts: Counts) -> None:
         """Provide for some more cells than these."""
-        spare = np.where(counts > 0, counts // SPARE + SPARE_CELLS, 0)
-        self.most = np.maximum(self.most, counts + spare)
+        headroom = np.where(counts > 0, counts // HEADROOM + HEADROOM_CELLS, 0)
+        self.most = np.maximum(self.most, counts + headroom)
         total = int(self.most.sum())
         self.memory.numbers["most"] = self.most
         self.memory.fit_cells(total, total)
