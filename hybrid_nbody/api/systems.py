@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError, NumericalError
 from hybrid_nbody.nbody.kernels import make_systems
 from hybrid_nbody.nbody.kernels.small_systems import MOST_BODIES
@@ -38,8 +39,8 @@ class Systems:
     softening, G : float or (S,) array, optional
         Of all systems, or of each.
     integrator : {"leapfrog", "yoshida4", "euler"}, optional
-    backend : str, optional
-        As ``compute.backend``: auto, cpu or gpu.
+    backend : str or Backend, optional
+        As ``compute.backend``: auto, cpu or gpu; or a device that has been assigned.
     communicator : Communicator, optional
         The ranks, which share out devices together; by default all of them.
 
@@ -64,12 +65,10 @@ class Systems:
         softening: ArrayLike = 0.0,
         G: ArrayLike = 1.0,
         integrator: str = "leapfrog",
-        backend: str = "auto",
+        backend: str | Backend = "auto",
         communicator: Communicator | None = None,
     ) -> None:
         self._host = _checked(positions, velocities, masses)
-        if backend not in BACKENDS:
-            raise InputError(f"backend: must be one of {', '.join(BACKENDS)} (got {backend})")
         if integrator not in STAGES:
             raise InputError(f"integrator: must be one of {', '.join(STAGES)} (got {integrator})")
         if not (np.isfinite(dt) and dt > 0):
@@ -77,7 +76,7 @@ class Systems:
         self._plan = StepPlan(STAGES[integrator], dt)
         lengths = _of_each("softening", softening, len(self._host[0]))
         self._law = (lengths**2, _of_each("G", G, len(lengths)))
-        self._backend = assign_device(backend, "auto", communicator or start_mpi()).backend
+        self._backend = _device(backend, communicator)
         self.steps = 0
         self._begin()
 
@@ -146,6 +145,15 @@ class Systems:
         """Return how many systems there are, and how far they are."""
         number, bodies, _ = self._host[0].shape
         return f"Systems({number} of {bodies} bodies, t={self.time:g}, steps={self.steps})"
+
+
+def _device(backend: str | Backend, communicator: Communicator | None) -> Backend:
+    """Return a device: the one that is given, or one that is assigned to this rank."""
+    if isinstance(backend, Backend):
+        return backend
+    if backend not in BACKENDS:
+        raise InputError(f"backend: must be one of {', '.join(BACKENDS)} (got {backend})")
+    return assign_device(backend, "auto", communicator or start_mpi()).backend
 
 
 def _checked(positions: ArrayLike, velocities: ArrayLike, masses: ArrayLike) -> tuple[Any, ...]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.api.systems import BACKENDS, STAGES, Systems
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError, NumericalError
 from hybrid_nbody.files.hdf5 import attributes, reading
@@ -93,9 +94,15 @@ class Point:
 
     @property
     def pace(self) -> tuple[int, float, int, str]:
-        """Return what systems have in common that are computed at once."""
+        """Return what systems of a file have in common."""
         time_axis = self.config.time
         return len(self.bodies), time_axis.dt, time_axis.total_steps, time_axis.integrator
+
+    @property
+    def place(self) -> tuple[str, str | int]:
+        """Return where it is to be computed: a kind of device, and its threads."""
+        compute = self.config.compute
+        return str(compute.backend), compute.threads
 
 
 class Drawer:
@@ -117,8 +124,9 @@ class Drawer:
         Raises
         ------
         InputError
-            They cannot be made, or are too few or too many.
+            They cannot be made, are too few or too many, or cannot be computed.
         """
+        NBodyBuilder(config, self.communicator).check()
         sources = (config.bodies, config.seed, config.centred, config.gravity.G)
         if sources not in self._made:
             self._made[sources] = self._bodies(config)
@@ -138,12 +146,51 @@ def pieces_of(points: Sequence[Point]) -> list[list[Point]]:
     """Return the points that are computed at once, in pieces of a limited size."""
     groups: dict[Any, list[Point]] = {}
     for point in points:
-        groups.setdefault(point.pace, []).append(point)
+        groups.setdefault((point.pace, point.place), []).append(point)
     return [
         group[first : first + MOST_SYSTEMS]
         for group in groups.values()
         for first in range(0, len(group), MOST_SYSTEMS)
     ]
+
+
+def state_of(points: Sequence[Point]) -> list[NDArray[np.float64]]:
+    """Return the positions and velocities of points at their start, (S, n, 3) each."""
+    return [
+        np.array([getattr(point.bodies, name) for point in points])
+        for name in ("position", "velocity")
+    ]
+
+
+def digest_of(points: Sequence[Point]) -> str:
+    """Return what tells the systems of some points from others, wherever they are computed."""
+    digest = hashlib.sha256(repr(points[0].pace).encode())
+    laws = [[point.config.gravity.softening, point.config.gravity.G] for point in points]
+    masses = [point.bodies.mass for point in points]
+    for array in (*state_of(points), np.array(masses), *np.array(laws).T):
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def check_file(points: Sequence[Point], path: Path) -> None:
+    """Check that a file, if it is there, holds some points.
+
+    Raises
+    ------
+    InputError
+        It holds other systems.
+    FileError
+        It is damaged.
+    """
+    if not path.exists():
+        return
+    with open_sealed(path, KIND) as file, reading(path):
+        header = attributes(file)
+    if header["systems"] != digest_of(points):
+        raise InputError(
+            f"{path} holds other systems than those of this sweep; give --overwrite, or another "
+            "--output"
+        )
 
 
 class Piece:
@@ -157,6 +204,8 @@ class Piece:
         The file of the piece.
     communicator : Communicator
         Of this process alone.
+    device : Backend
+        Computes them.
 
     Raises
     ------
@@ -166,19 +215,19 @@ class Piece:
         It is damaged.
     """
 
-    def __init__(self, points: Sequence[Point], path: Path, communicator: Communicator) -> None:
+    def __init__(
+        self, points: Sequence[Point], path: Path, communicator: Communicator, device: Backend
+    ) -> None:
         self.points = points
         self.path = path
         self.communicator = communicator
+        self.device = device
         _, self.dt, self.steps, self.integrator = points[0].pace
         self.mass = np.array([point.bodies.mass for point in points])
         self.softening = np.array([point.config.gravity.softening for point in points])
         self.G = np.array([point.config.gravity.G for point in points])
-        start = [
-            np.array([getattr(point.bodies, name) for point in points])
-            for name in ("position", "velocity")
-        ]
-        self.digest = self._digest(start)
+        start = state_of(points)
+        self.digest = digest_of(points)
         self.systems = self._systems(start)
         self.initial_energy = self.systems.energies
         self.lost = np.zeros(len(points), bool)
@@ -195,16 +244,8 @@ class Piece:
             softening=self.softening,
             G=self.G,
             integrator=self.integrator,
-            backend=str(self.points[0].config.compute.backend),
-            communicator=self.communicator,
+            backend=self.device,
         )
-
-    def _digest(self, start: Sequence[NDArray[np.float64]]) -> str:
-        """Return what tells these systems from others."""
-        digest = hashlib.sha256(repr(self.points[0].pace).encode())
-        for array in (*start, self.mass, self.softening, self.G):
-            digest.update(array.tobytes())
-        return digest.hexdigest()
 
     @property
     def finished(self) -> bool:
@@ -221,6 +262,8 @@ class Piece:
         tell : callable
             Takes a line on how far it is.
         """
+        if self.finished and self.path.exists():
+            return
         number = 1
         saved = time.monotonic()
         while not self.finished and goes_on():
@@ -265,14 +308,10 @@ class Piece:
 
     def _load(self, start: Sequence[NDArray[np.float64]]) -> None:
         """Go on from the file; systems that were lost stay so, whatever becomes of them."""
+        check_file(self.points, self.path)
         with open_sealed(self.path, KIND) as file, reading(self.path):
             header = attributes(file)
             state = [file[name][:] for name in ("position", "velocity")]
-        if header["systems"] != self.digest:
-            raise InputError(
-                f"{self.path} holds other systems than those of this sweep; give --overwrite, or "
-                "another --output"
-            )
         self.lost = ~np.all([np.isfinite(array).all(axis=(1, 2)) for array in state], axis=0)
         for array, first in zip(state, start, strict=True):
             array[self.lost] = first[self.lost]
@@ -323,7 +362,7 @@ def _fault(config: NBodyConfig, error: float) -> str:
 def _potential(bodies: Bodies, softening: float, G: float) -> NDArray[np.float64]:
     """Return the potential at each body."""
     apart = bodies.position[:, None] - bodies.position
-    distance = np.sqrt((apart**2).sum(axis=2) + softening**2)
+    distance = np.sqrt((apart**2).sum(axis=2) + softening * softening)
     np.fill_diagonal(distance, np.inf)
     found: NDArray[np.float64] = -G * (bodies.mass / distance).sum(axis=1)
     return found

@@ -3,6 +3,9 @@
 Numba's own parallel loops pass through its array analysis, and are compiled as a function of their
 own with two wrappers around it: more than half of the time that a short loop takes. Here a compiled
 function of a range is called by each thread for its part, by the same pool of threads.
+
+Two threads of Python must not call such functions at the same time where Numba's pool is its own
+work queue: functions that call `on_threads` hold no lock of Python.
 """
 
 from typing import Any

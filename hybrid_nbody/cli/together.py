@@ -1,14 +1,16 @@
 """A sweep whose points are small systems, which a device computes side by side."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.analysis.runs_table import text_of, write_csv
-from hybrid_nbody.api.together import Drawer, Piece, Point, check, pieces_of
+from hybrid_nbody.api.together import Drawer, Piece, Point, check, check_file, pieces_of
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import STOPPED_EARLY, InputError, NumericalError
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.parallel.communicator import Communicator, alone
+from hybrid_nbody.parallel.placement import assign_device
 from hybrid_nbody.running.members import Member, Progress
 from hybrid_nbody.running.start import told_by_the_guard
 from hybrid_nbody.simulation.signals import StopSignals
@@ -59,31 +61,39 @@ def sweep_together(
         A file cannot be written, or is damaged.
     """
     folder = table.parent
-    itself = communicator if communicator.size == 1 else alone()
-    points, failed = communicator.on_root(lambda: _points(file, members, itself))
-    communicator.only_on_root(lambda: _prepare(folder, overwrite))
-    pieces = list(enumerate(pieces_of(points)))[communicator.rank :: communicator.size]
+    points, failed = communicator.on_root(lambda: _points(file, members))
+    pieces = {folder / FILES.replace("*", str(k)): own for k, own in enumerate(pieces_of(points))}
+    communicator.only_on_root(lambda: _prepare(folder, list(pieces), members, overwrite))
+    devices = {place: _device(place, communicator) for place in sorted(_places(points))}
+    mine = list(pieces.items())[communicator.rank :: communicator.size]
+    communicator.together(lambda: _check_files(mine))
     with StopSignals() as signals, told_by_the_guard():
-        own = communicator.together(
-            lambda: _computed(pieces, folder, itself, lambda: not signals.received)
-        )
+        own = communicator.together(lambda: _computed(mine, devices, lambda: not signals.received))
     rows = failed | {name: row for some in communicator.gather(own) for name, row in some.items()}
     return communicator.on_root(lambda: _ended(rows, members, table, shown))
 
 
-def _prepare(folder: Path, overwrite: bool) -> None:
-    """Make the directory; remove the files of an earlier sweep if they may go."""
+def _prepare(
+    folder: Path, files: Sequence[Path], members: Sequence[Member], overwrite: bool
+) -> None:
+    """Make the directory, which may hold these files alone; remove all if they may go."""
+    if any(member.folder.exists() for member in members):
+        raise InputError(
+            f"{folder} holds runs of a sweep without --together; take another --output"
+        )
     with file_errors(folder, "making the folder"):
         folder.mkdir(parents=True, exist_ok=True)
         for path in folder.glob(FILES) if overwrite else ():
             path.unlink()
+    others = sorted(set(folder.glob(FILES)) - set(files))
+    if others:
+        raise InputError(f"{others[0]} is of another sweep; give --overwrite, or another --output")
+    print("computed together: of output, nothing but the directory has an effect", flush=True)
 
 
-def _points(
-    file: str, members: Sequence[Member], itself: Communicator
-) -> tuple[list[Point], Table]:
+def _points(file: str, members: Sequence[Member]) -> tuple[list[Point], Table]:
     """Return the points that can be computed, and the rows of the others; for the root alone."""
-    drawer = Drawer(itself)
+    drawer = Drawer(alone())
     points: list[Point] = []
     failed: Table = {}
     for member in members:
@@ -91,21 +101,46 @@ def _points(
             config = member.configuration(file)
         except InputError as error:
             failed[member.name] = {"state": FAILED, "reason": str(error)}
-        else:
-            points.append(drawer.point(member.name, check(config)))
+            continue
+        checked = check(config)
+        try:
+            points.append(drawer.point(member.name, checked))
+        except InputError as error:
+            failed[member.name] = {"state": FAILED, "reason": str(error)}
     return points, failed
 
 
+def _places(points: Sequence[Point]) -> set[tuple[str, str | int]]:
+    """Return where points are to be computed."""
+    return {point.place for point in points}
+
+
+def _device(place: tuple[str, str | int], communicator: Communicator) -> Backend:
+    """Return the device of this rank; collective."""
+    backend, threads = place
+    return assign_device(backend, threads, communicator).backend
+
+
+def _check_files(pieces: Sequence[tuple[Path, Sequence[Point]]]) -> None:
+    """Check that the files that are there hold these points, before anything is computed."""
+    for path, points in pieces:
+        check_file(points, path)
+
+
 def _computed(
-    pieces: Sequence[tuple[int, Sequence[Point]]],
-    folder: Path,
-    itself: Communicator,
+    pieces: Sequence[tuple[Path, Sequence[Point]]],
+    devices: Mapping[tuple[str, str | int], Backend],
     goes_on: Callable[[], bool],
 ) -> Table:
-    """Compute pieces with their numbers, and return the rows of their points."""
+    """Compute the systems of files, and return the rows of their points."""
     rows: Table = {}
-    for number, points in pieces:
-        piece = Piece(points, folder / FILES.replace("*", str(number)), itself)
+    for path, points in pieces:
+        if not goes_on() and not path.exists():
+            rows |= {point.name: {"state": BEGUN, "reason": ""} for point in points}
+            continue
+        device = devices[points[0].place]
+        device.use()
+        piece = Piece(points, path, alone(), device)
         piece.run(goes_on, lambda text: print(f"  {text}", flush=True))
         state = FINISHED if piece.finished else BEGUN
         for point, columns in piece.rows():
@@ -122,6 +157,8 @@ def _ended(rows: Table, members: Sequence[Member], table: Path, shown: Sequence[
     faults = [f"{member.name}: {row['reason']}" for member, row in named if row["reason"]]
     for fault in faults[:MOST_REASONS]:
         print(fault)
+    if len(faults) > MOST_REASONS:
+        print(f"and {len(faults) - MOST_REASONS} more, as the table says")
     print(f"table in {table}", flush=True)
     states = {row["state"] for row in columns}
     if FAILED in states:

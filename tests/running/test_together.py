@@ -11,6 +11,7 @@ from support.runs import run
 
 from hybrid_nbody import open_run
 from hybrid_nbody.api import together
+from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.running.members import axes_of, members_of
 
 __all__ = ["alone"]
@@ -23,6 +24,8 @@ time: {dt: 1e-2, steps: 20}
 compute: {backend: cpu, threads: 1}
 output: {directory: out, trajectory: null, checkpoint: null}
 """
+
+DEVICE = CpuBackend(1)
 
 SEEDS = ["--set", "seed=1,2,3", "--set", "gravity.softening=0.1,0.2"]
 
@@ -76,19 +79,19 @@ def points_of(folder, drawer):
 def test_what_is_missing_is_computed_from_where_it_was(folder, alone, monkeypatch):
     """The same bits as without a break, and as of a system by itself."""
     (points,) = together.pieces_of(points_of(folder, together.Drawer(alone)))
-    whole = together.Piece(points, folder / "whole.h5", alone)
+    whole = together.Piece(points, folder / "whole.h5", alone, DEVICE)
     whole.run(lambda: True, print)
     monkeypatch.setattr(together, "LOOK_SECONDS", 0.0)  # a step at a time
     looks = iter([True] * 7 + [False])
-    parts = together.Piece(points, folder / "parts.h5", alone)
+    parts = together.Piece(points, folder / "parts.h5", alone, DEVICE)
     parts.run(lambda: next(looks), print)
     assert (parts.systems.steps, parts.finished) == (7, False)
-    again = together.Piece(points, folder / "parts.h5", alone)
+    again = together.Piece(points, folder / "parts.h5", alone, DEVICE)
     again.run(lambda: True, print)
     assert again.finished
     for name, array in arrays("whole.h5").items():
         np.testing.assert_array_equal(array, arrays("parts.h5")[name])
-    single = together.Piece(points[3:4], folder / "single.h5", alone)
+    single = together.Piece(points[3:4], folder / "single.h5", alone, DEVICE)
     single.run(lambda: True, print)
     np.testing.assert_array_equal(
         arrays("single.h5")["position"][0], arrays("whole.h5")["position"][3]
@@ -116,6 +119,40 @@ def test_systems_that_fail_leave_the_others(folder):
         assert "gravity.softening: must be" in table()[2]["reason"]
 
 
+def test_points_that_cannot_be_made_leave_the_others(folder):
+    words = ["--set", "bodies.n=8,33", "--set", "gravity.softening=0.1,1e200", "--together"]
+    assert call(folder, "sweep", "job.yaml", *words).returncode == 3
+    assert [row["state"] for row in table()] == ["finished", "failed", "failed", "failed"]
+    assert "is for 2 to 32 bodies (got 33)" in table()[2]["reason"]
+    assert "gravity.softening: must be at most 1e150" in table()[1]["reason"]
+
+
+def test_points_of_other_devices_are_in_files_of_their_own(folder, alone):
+    file = folder / "job.yaml"
+    drawer = together.Drawer(alone)
+    points = [
+        drawer.point(member.name, together.check(member.configuration(file)))
+        for member in members_of(axes_of(["compute.backend=cpu,auto"]), folder)
+    ]
+    assert [[point.place for point in own] for own in together.pieces_of(points)] == [
+        [("cpu", 1)],
+        [("auto", 1)],
+    ]
+
+
+def test_a_sweep_that_is_refused_changes_nothing(folder):
+    words = ["sweep", "job.yaml", "--together", "--set"]
+    run(*words, "time.dt=0.01,0.02")
+    before = (folder / "out-sweep" / "systems-0.h5").stat().st_mtime_ns
+    assert "systems-1.h5 holds other systems" in refused(folder, *words, "time.dt=0.01,0.03")
+    fewer = [*words, "seed=0,1", "--set", "time.dt=0.01"]
+    assert "systems-1.h5 is of another sweep" in refused(folder, *fewer)
+    run(*words, "time.dt=0.01,0.02")
+    assert (folder / "out-sweep" / "systems-0.h5").stat().st_mtime_ns == before
+    members_of(axes_of(["time.dt=0.01,0.02"]), folder / "out-sweep")[0].folder.mkdir()
+    assert "without --together" in refused(folder, *words, "time.dt=0.01,0.02")
+
+
 def test_other_systems_in_the_files_are_refused(folder):
     run("sweep", "job.yaml", *SEEDS, "--together")
     more = ["sweep", "job.yaml", "--set", "seed=1,2", "--together"]
@@ -128,7 +165,6 @@ def test_other_systems_in_the_files_are_refused(folder):
     ("setting", "reason"),
     [
         ("time.integrator=hermite4", "time.integrator must be one of leapfrog"),
-        ("bodies.n=33", "is for 2 to 32 bodies (got 33)"),
         ("stop=[{escape: 5}]", "stop must be left out"),
         ("gravity.solver=fmm", "gravity.solver must be direct"),
     ],

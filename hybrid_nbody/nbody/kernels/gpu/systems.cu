@@ -45,8 +45,9 @@ __device__ inline void store(double *array, long long row, const Vector &value) 
 
 // All threads of a warp go along, for they hand each other their numbers; those without a body store nothing.
 extern "C" __global__ void run_systems(int systems, int steps, int stages, const int *actions,
-                                       const double *lengths, double *positions, double *velocities,
-                                       double *accelerations, const double *masses, const double *softening2) {
+                                       const double *lengths, double *positions,
+                                       double *velocities, double *accelerations,
+                                       const double *masses, const double *softening2) {
     long long thread = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     long long system = thread / WIDTH;
     int body = (int)(thread % WIDTH);

@@ -107,7 +107,7 @@ def _with_children(cells: Cells, split: NDArray[np.intp], bounds: Integers) -> C
 def find_child_bounds(first, last, keys, bit, bounds):
     """Fill row k of `bounds` with where the octants of bodies first[k] … last[k] - 1 begin.
 
-    The digit of an eighth is at `bit` of the keys; the last column is ``last[k]``.
+    The digit of an octant is at `bit` of the keys; the last column is ``last[k]``.
     """
     for k in prange(first.size):
         bounds[k, 0] = first[k]

@@ -6,8 +6,9 @@
 #define THREADS 256
 
 // bounds[9 * k ...]: where the octants of bodies first[k] ... last[k] - 1 begin, and where they end.
-extern "C" __global__ void find_child_bounds(int number, const unsigned long long *keys, const int *first,
-                                        const int *last, int level, int *bounds) {
+extern "C" __global__ void find_child_bounds(int number, const unsigned long long *keys,
+                                             const int *first, const int *last, int level,
+                                             int *bounds) {
     int k = blockIdx.x * THREADS + threadIdx.x;
     if (k >= number) return;
     int low = first[k], bit = 3 * (LEVELS - 1 - level);
