@@ -17,7 +17,6 @@ from hybrid_nbody.fluid.obstacles.search import (
     HALF_DIAGONAL,
     REACH,
     Cells,
-    Field,
     Reached,
     centres,
     field,
@@ -68,36 +67,30 @@ class Nearness:
 
 def nearness(part: Part, reached: Sequence[Reached]) -> Nearness:
     """Return what is near the cells of a part, and which images reach it."""
-    fields = []
+    fields = [field(reached, region) for region in part.regions()]
     near = []
-    for region in part.regions():
-        fields.append(field(reached, region))
-        k, j, i = np.nonzero(np.abs(fields[-1].distance) <= CUT * part.h)
+    rows = []
+    number = 0
+    for region, found in zip(part.regions(), fields, strict=True):
+        is_near = np.abs(found.distance) <= CUT * part.h
+        k, j, i = np.nonzero(is_near)
         near.append(np.stack((i, j, k), axis=1) + np.array(region.low))
+        rows.append(np.full(is_near.shape, -1, np.int32))
+        rows[-1][is_near] = np.arange(number, number + len(i))
+        number += len(i)
     cut = np.concatenate(near)
-    distance, image = _joined(fields)
-    row = np.full(distance.shape, -1, np.int32)
-    row[np.abs(distance) <= CUT * part.h] = np.arange(len(cut))
     images = [one.image for one in reached]
     cells = lattice.near_cells(images, cut, part.h)
     faces, open_shares = _shares(images, cut, cells, part.h)
     return Nearness(
         part=part,
-        distance=part.looked_at(distance),
-        image=part.looked_at(image),
-        row=part.looked_at(row),
+        distance=part.joined([found.distance for found in fields]),
+        image=part.joined([found.image for found in fields]),
+        row=part.joined(rows),
         cells=cells,
         faces=faces,
         open=open_shares,
     )
-
-
-def _joined(fields: Sequence[Field]) -> tuple[Numbers, NDArray[np.int32]]:
-    """Return fields of planes one after another as one."""
-    if len(fields) == 1:
-        return fields[0].distance, fields[0].image
-    distance = np.concatenate([part.distance for part in fields])
-    return distance, np.concatenate([part.image for part in fields])
 
 
 def _shares(

@@ -118,7 +118,7 @@ def near_obstacles(obstacles: Sequence[Obstacle], whole: Part, time: float) -> N
     See `openings`.
     """
     images = images_of(obstacles, whole.edges, whole.periodic, time)
-    regions = list(whole.regions())
+    regions = whole.cover()
     found = [one for image in images if (one := reached(image, regions))]
     part = _around(found, whole)
     near = Near(part, _empty(part, any(obstacle.moves for obstacle in obstacles)))
@@ -167,7 +167,7 @@ def _of_piece(
     part: Part, images: Sequence[Reached], obstacles: Sequence[Obstacle]
 ) -> dict[str, NDArray[np.generic]]:
     """Return the arrays of a part by name."""
-    regions = list(part.regions())
+    regions = part.regions()
     some = [one for one in images if any(one.meets(region) for region in regions)]
     near = nearness(part, some)
     x, y, z = (face_openings(near, axis) for axis in range(3))

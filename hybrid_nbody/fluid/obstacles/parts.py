@@ -1,6 +1,6 @@
 """Parts of a grid: boxes of cells, and the cells around them that decide on their openings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -89,23 +89,53 @@ class Part:
         for i, j, k in product(*map(range, self.low, self.high, (PIECE,) * 3)):
             yield self.between((i, j, k), (i + PIECE, j + PIECE, k + PIECE))
 
-    def regions(self) -> Iterator[Region]:
-        """Yield its planes with `MARGIN` planes beyond, brought into the box if they wrap."""
-        planes = self.places()[2]
+    def cover(self) -> list[Region]:
+        """Return its planes with `MARGIN` beyond, of whole rows and columns where they wrap."""
         (x0, x1), (y0, y1) = self._range(0), self._range(1)
-        for run in np.split(planes, np.flatnonzero(np.diff(planes) != 1) + 1):
-            yield Region((x0, y0, int(run[0])), (x1, y1, int(run[-1]) + 1), self.h)
+        return [Region((x0, y0, z0), (x1, y1, z1), self.h) for z0, z1 in self._runs(2)]
+
+    def regions(self) -> list[Region]:
+        """Return its cells with `MARGIN` beyond, brought into the box if they wrap.
+
+        Those along x come first, then those along y.
+        """
+        runs = product(self._runs(2), self._runs(1), self._runs(0))
+        return [Region((x0, y0, z0), (x1, y1, z1), self.h) for (z0, z1), (y0, y1), (x0, x1) in runs]
+
+    def joined(self, arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """Return the arrays of its regions as one, of its cells with `MARGIN` beyond."""
+        y, x = (len(self._runs(axis)) for axis in (1, 0))
+        rows = [list(arrays[first : first + x]) for first in range(0, len(arrays), x)]
+        planes = [rows[first : first + y] for first in range(0, len(rows), y)]
+        found = np.block(planes) if len(arrays) > 1 else arrays[0]
+        for axis, places in enumerate(self.places()):
+            if self._is_whole(axis):
+                found = found.take(places, 2 - axis)
+        return found
+
+    def _runs(self, axis: int) -> list[tuple[int, int]]:
+        """Return the first cell and the one after the last, of each run that it looks at."""
+        if self._is_whole(axis):
+            return [(0, self.cells[axis])]
+        places = self.places()[axis]
+        runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+        return [(int(run[0]), int(run[-1]) + 1) for run in runs]
+
+    def _is_whole(self, axis: int) -> bool:
+        """Return whether it looks at a whole axis: a short one, around which it reaches."""
+        return self.cells[axis] <= PIECE and self._wraps(axis)
+
+    def _wraps(self, axis: int) -> bool:
+        """Return whether cells that it looks at are those of the other end of the box."""
+        low = self.low[axis] - MARGIN
+        high = self.high[axis] + MARGIN
+        return self.periodic[axis] and (low < 0 or high > self.cells[axis])
 
     def _range(self, axis: int) -> tuple[int, int]:
         """Return the first cell along an axis, and the one after the last; all where it wraps."""
-        if self.wraps(axis):
+        if self._wraps(axis):
             return 0, self.cells[axis]
         return self.low[axis] - MARGIN, self.high[axis] + MARGIN
-
-    def wraps(self, axis: int) -> bool:
-        """Return whether cells that it looks at are those of the other end of the box."""
-        low, high = self.low[axis] - MARGIN, self.high[axis] + MARGIN
-        return self.periodic[axis] and (low < 0 or high > self.cells[axis])
 
     def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Return the indices i, j, k of its cells with `MARGIN` beyond, wrapped if they wrap."""
@@ -118,16 +148,3 @@ class Part:
     def _wrapped(self, places: NDArray[np.int64], axis: int) -> NDArray[np.int64]:
         """Return indices along an axis, wrapped if it is periodic."""
         return places % self.cells[axis] if self.periodic[axis] else places
-
-    def looked_at(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return an array of its regions with the rows and columns that wrap.
-
-        Parameters
-        ----------
-        array : array
-            Of all planes of its regions, one after another.
-        """
-        i, j, _ = self.places()
-        if self.wraps(1):
-            array = array[:, j]
-        return array[:, :, i] if self.wraps(0) else array
