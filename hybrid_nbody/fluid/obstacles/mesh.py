@@ -123,12 +123,19 @@ def welded(triangles: Triangles) -> tuple[Triangles, NDArray[np.intp]]:
     array of intp, shape (m, 3)
         Equal corners have equal numbers.
     """
-    places = triangles.reshape(-1, 3) + 0.0  # -0.0 is 0.0
-    _, inverse = np.unique(places, axis=0, return_inverse=True)
-    ids = inverse.reshape(-1, 3)
+    ids = _numbered(triangles.reshape(-1, 3)).reshape(-1, 3)
     a, b, c = ids.T
     good = (a != b) & (b != c) & (c != a)
     return triangles[good], ids[good]
+
+
+def _numbered(places: Points) -> NDArray[np.intp]:
+    """Return the number of each place, the same for equal ones."""
+    order = np.lexsort(places.T)
+    ordered = places[order]
+    numbers = np.zeros(len(places), np.intp)
+    numbers[order[1:]] = np.cumsum((ordered[1:] != ordered[:-1]).any(axis=1))
+    return numbers
 
 
 def what_is_open(triangles: Triangles) -> str:
@@ -138,17 +145,17 @@ def what_is_open(triangles: Triangles) -> str:
         return "has no triangle with three different corners"
     edges = np.concatenate((ids[:, [0, 1]], ids[:, [1, 2]], ids[:, [2, 0]]))
     size = int(ids.max()) + 1
-    forwards, there = np.unique(edges[:, 0] * size + edges[:, 1], return_counts=True)
-    backwards, back = np.unique(edges[:, 1] * size + edges[:, 0], return_counts=True)
+    forwards = np.sort(edges[:, 0] * size + edges[:, 1])
+    backwards = np.sort(edges[:, 1] * size + edges[:, 0])
+    if np.array_equal(forwards, backwards):
+        return "" if volume(corners) else "has no volume"
     alone = len(np.setxor1d(forwards, backwards)) // 2
     if alone:
         return (
             f"is not closed: {alone} of its edges have a triangle on one side only, or triangles "
             "that face opposite ways; close it in the program that made it"
         )
-    if not np.array_equal(there, back):
-        return "has edges with more triangles on one side than on the other; repair it"
-    return "" if volume(corners) else "has no volume"
+    return "has edges with more triangles on one side than on the other; repair it"
 
 
 def volume(corners: Triangles) -> float:
