@@ -1,5 +1,6 @@
 """Obstacles whose surface is a closed mesh of triangles."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -19,11 +20,11 @@ from hybrid_nbody.fluid.obstacles.base import (
 )
 from hybrid_nbody.fluid.obstacles.stl import Triangles
 
-LEAF = 4
-"""Triangles in a leaf of the tree."""
+LEAF = 8
+"""Most triangles in a leaf of the tree."""
 
-BITS = 10
-"""Bits of a place along each axis in the order of the triangles."""
+FLAT = 1e-13
+"""How far the corners of a triangle may be from the plane that its normal tells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +93,18 @@ class Mesh(Obstacle):
         return out
 
     @cached_property
-    def _tree(self) -> tuple[Triangles, Numbers, Numbers, Numbers]:
-        """Return the triangles in the order of a tree, their normals, and the tree's boxes."""
+    def _tree(self) -> tuple[Numbers, Numbers]:
+        """Return the vectors of triangles in the order of a tree, and its boxes."""
         corners, ids = welded(self.triangles)
         if volume(corners) < 0.0:
             corners, ids = corners[:, ::-1], ids[:, ::-1]
-        order = _order(corners)
-        corners = np.ascontiguousarray(corners[order])
-        normals = np.ascontiguousarray(_normals(corners, ids[order]))
-        return corners, normals, *_boxes(corners)
+        leaves = _leaves(corners)
+        order = leaves.ravel()
+        vectors = np.empty((len(order), 14, 3))
+        vectors[:, :3] = corners[order]
+        vectors[:, 3:10] = _normals(corners, ids)[order]
+        vectors[:, 10:] = _planes(vectors[:, :3], vectors[:, 3])
+        return vectors, _boxes(corners[leaves])
 
 
 @cache
@@ -164,59 +168,70 @@ def volume(corners: Triangles) -> float:
     return float((a * np.cross(b, c)).sum() / 6.0)
 
 
-def _order(corners: Triangles) -> NDArray[np.intp]:
-    """Return triangles so that neighbours follow each other, repeated to fill the leaves.
+def _leaves(corners: Triangles) -> NDArray[np.intp]:
+    """Return the triangles of each leaf of a tree, shape (leaves, n); some are repeated to fill it.
 
-    Their centres are ordered by the bits of x, y and z in turn.
+    Again and again, sets are halved along the axis along which their middles extend farthest.
     """
-    centres = corners.mean(axis=1)
-    low = centres.min(axis=0)
-    extent = max(float((centres.max(axis=0) - low).max()), np.finfo(np.float64).tiny)
-    cells = ((centres - low) / extent * (2**BITS - 1)).astype(np.int64)
-    codes = np.zeros(len(corners), np.int64)
-    for bit in range(BITS):
-        for axis in range(3):
-            codes |= ((cells[:, axis] >> bit) & 1) << (3 * bit + axis)
-    order = np.argsort(codes, kind="stable")
-    leaves = 1
-    while leaves * LEAF < len(order):
-        leaves *= 2
-    places = np.arange(leaves * LEAF) * len(order) // (leaves * LEAF)
-    return order[places]
+    middles = 0.5 * (corners.min(axis=1) + corners.max(axis=1))
+    count = len(corners)
+    leaves = 2 ** max(0, math.ceil(math.log2(count / LEAF)))
+    size = leaves * -(-count // leaves)
+    sets: NDArray[np.intp] = (np.arange(size) * count // size)[None]
+    while len(sets) < leaves:
+        axes = np.ptp(middles[sets], axis=1).argmax(axis=1)
+        half = sets.shape[1] // 2
+        order = middles[sets, axes[:, None]].argpartition(half, axis=1)
+        sets = np.take_along_axis(sets, order, axis=1).reshape(-1, half)
+    return sets
 
 
-def _boxes(corners: Triangles) -> tuple[Numbers, Numbers]:
-    """Return the lowest and highest corners of the boxes around the nodes of the tree."""
-    low = corners.min(axis=1).reshape(-1, LEAF, 3).min(axis=1)
-    high = corners.max(axis=1).reshape(-1, LEAF, 3).max(axis=1)
-    lows, highs = [low], [high]
+def _boxes(corners: Triangles) -> Numbers:
+    """Return the lowest and highest corners of boxes around the nodes of the tree.
+
+    Parameters
+    ----------
+    corners : array of float64, shape (leaves, n, 3, 3)
+    """
+    low = corners.min(axis=(1, 2))
+    high = corners.max(axis=(1, 2))
+    boxes = [np.stack((low, high), axis=1)]
     while len(low) > 1:
         low = np.minimum(low[::2], low[1::2])
         high = np.maximum(high[::2], high[1::2])
-        lows.insert(0, low)
-        highs.insert(0, high)
-    return np.concatenate(lows), np.concatenate(highs)
+        boxes.insert(0, np.stack((low, high), axis=1))
+    return np.concatenate(boxes)
+
+
+def _planes(corners: Triangles, faces: Numbers) -> Numbers:
+    """Return normals of the planes of triangles and of those through their edges, shape (n, 4, 3).
+
+    Those of triangles so thin that they leave these planes are 0.
+    """
+    ways = np.roll(corners, -1, axis=1) - corners
+    edges = _unit(np.cross(ways, faces[:, None]))
+    planes = np.concatenate((faces[:, None], edges), axis=1)
+    beyond = np.zeros(len(corners))
+    for corner in range(3):
+        arms = corners - corners[:, [corner]]
+        beyond = np.maximum(beyond, np.abs((arms * faces[:, None]).sum(axis=-1)).max(axis=1))
+        beyond = np.maximum(beyond, (arms * edges[:, [corner]]).sum(axis=-1).max(axis=1))
+    planes[beyond > FLAT] = 0.0
+    return planes
 
 
 def _normals(corners: Triangles, ids: NDArray[np.intp]) -> Numbers:
-    """Return the normals of triangles, their edges and their corners, shape (n, 7, 3).
-
-    Triangles that are repeated one after another count once.
-    """
+    """Return the normals of triangles, their edges and their corners, shape (n, 7, 3)."""
     ways = np.roll(corners, -1, axis=1) - corners
     faces = _unit(np.cross(ways[:, 0], ways[:, 1]))
-    first = np.ones(len(ids), np.bool_)
-    first[1:] = (ids[1:] != ids[:-1]).any(axis=1)
     angles = _angles(_unit(ways))
     at_corners = np.zeros((int(ids.max()) + 1, 3))
     for corner in range(3):
-        weighted = faces * angles[:, corner, None]
-        np.add.at(at_corners, ids[first, corner], weighted[first])
-    at_edges = _edge_sums(ids, faces, first)
-    return np.concatenate((faces[:, None], at_edges, at_corners[ids]), axis=1)
+        np.add.at(at_corners, ids[:, corner], faces * angles[:, corner, None])
+    return np.concatenate((faces[:, None], _edge_sums(ids, faces), at_corners[ids]), axis=1)
 
 
-def _edge_sums(ids: NDArray[np.intp], faces: Numbers, first: NDArray[np.bool_]) -> Numbers:
+def _edge_sums(ids: NDArray[np.intp], faces: Numbers) -> Numbers:
     """Return the sums of the normals on both sides of edges ab, bc, ca, shape (n, 3, 3)."""
     ends = np.stack((ids, np.roll(ids, -1, axis=1)), axis=-1)
     ends = np.sort(ends, axis=-1)
@@ -225,7 +240,7 @@ def _edge_sums(ids: NDArray[np.intp], faces: Numbers, first: NDArray[np.bool_]) 
     numbers = inverse.reshape(-1, 3)
     sums = np.zeros((int(numbers.max()) + 1, 3))
     for edge in range(3):
-        np.add.at(sums, numbers[first, edge], faces[first])
+        np.add.at(sums, numbers[:, edge], faces)
     total: Numbers = sums[numbers]
     return total
 
