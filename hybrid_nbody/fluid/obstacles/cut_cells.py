@@ -15,10 +15,8 @@ from hybrid_nbody.fluid.obstacles.images import Image
 from hybrid_nbody.fluid.obstacles.parts import Part
 from hybrid_nbody.fluid.obstacles.search import (
     HALF_DIAGONAL,
-    REACH,
     Cells,
     Reached,
-    centres,
     field,
 )
 from hybrid_nbody.fluid.obstacles.shares import cell_shares, face_shares
@@ -80,8 +78,9 @@ def nearness(part: Part, reached: Sequence[Reached]) -> Nearness:
         number += len(i)
     cut = np.concatenate(near)
     images = [one.image for one in reached]
-    cells = lattice.near_cells(images, cut, part.h)
-    faces, open_shares = _shares(images, cut, cells, part.h)
+    reaching = lattice.reaching(images, cut, part.h)
+    cells = lattice.near_cells(images, reaching, cut, part.h)
+    faces, open_shares = _shares(images, reaching, cut, cells, part.h)
     return Nearness(
         part=part,
         distance=part.joined([found.distance for found in fields]),
@@ -94,17 +93,17 @@ def nearness(part: Part, reached: Sequence[Reached]) -> Nearness:
 
 
 def _shares(
-    images: Sequence[Image], cut: Cells, cells: lattice.NearCells, h: float
+    images: Sequence[Image],
+    reaching: NDArray[np.bool_],
+    cut: Cells,
+    cells: lattice.NearCells,
+    h: float,
 ) -> tuple[Numbers, Numbers]:
     """Return the open shares of the faces of cut cells, and of the cells."""
     faces = np.stack([face_shares(cells.distance[:, side]) for side in lattice.FACES], axis=1)
     volume = cell_shares(cells.distance)
-    middles = centres(cut, h)
-    near = np.array([image.distance(middles) <= REACH * h for image in images]).reshape(
-        len(images), len(cut)
-    )
-    alone = near.sum(axis=0) == 1
-    for image, found in zip(images, near, strict=True):
+    alone = reaching.sum(axis=0) == 1
+    for image, found in zip(images, reaching, strict=True):
         some = np.flatnonzero(alone & found)
         _enter_exact(image, cut[some], h, (faces, volume), some)
     return faces, volume

@@ -83,18 +83,36 @@ class Net:
         return self.keys.astype(np.float64) * (0.5 * self.h)
 
 
-def near_cells(images: Sequence[Image], cells: Cells, h: float) -> NearCells:
+def reaching(images: Sequence[Image], cells: Cells, h: float) -> NDArray[np.bool_]:
+    """Return which images are within reach of cells near a surface, shape (images, n).
+
+    If there is but one, the surface is its own.
+    """
+    if len(images) == 1:
+        return np.ones((1, len(cells)), np.bool_)
+    found = np.zeros((len(images), len(cells)), np.bool_)
+    middles = centres(cells, h)
+    for image, near in zip(images, found, strict=True):
+        near[:] = image.distance(middles) <= REACH * h
+    return found
+
+
+def near_cells(
+    images: Sequence[Image], reaching: NDArray[np.bool_], cells: Cells, h: float
+) -> NearCells:
     """Return the distances at the points of cells, and which points are of the cell's side.
 
     Parameters
     ----------
     images : sequence of Image
+    reaching : array of bool, shape (images, n)
+        Which images are within reach of each cell.
     cells : array of int64, shape (n, 3)
         Indices i, j, k of the cells near a surface.
     h : float
         Edge of a cell.
     """
-    net = _net(images, cells, h)
+    net = _net(reaching, cells, h)
     distances = union(images, net.points, net.near)
     joined = [_joined(images, net, distances, axis) for axis in range(3)]
     fluid = (distances > SKIN * h)[net.of_cells]
@@ -102,16 +120,16 @@ def near_cells(images: Sequence[Image], cells: Cells, h: float) -> NearCells:
     return NearCells(distances[net.of_cells], fluid, fluid & (found == _largest(found)))
 
 
-def _net(images: Sequence[Image], cells: Cells, h: float) -> Net:
+def _net(reaching: NDArray[np.bool_], cells: Cells, h: float) -> Net:
     """Return the points of cells, each once."""
     places = (2 * cells[:, None] + CORNERS).reshape(-1, 3)
     number, of_places = _numbered(places)
     keys = np.empty((number, 3), np.int64)
     keys[of_places] = places
     of_cells = of_places.reshape(-1, 27)
-    near = np.zeros((len(images), number), np.bool_)
-    for image, found in zip(images, near, strict=True):
-        found[of_cells[image.distance(centres(cells, h)) <= REACH * h]] = True
+    near = np.zeros((len(reaching), number), np.bool_)
+    for cells_of_image, points_of_image in zip(reaching, near, strict=True):
+        points_of_image[of_cells[cells_of_image]] = True
     return Net(keys, of_cells, near, h)
 
 
