@@ -186,7 +186,12 @@ def check_file(points: Sequence[Point], path: Path) -> None:
         return
     with open_sealed(path, KIND) as file, reading(path):
         header = attributes(file)
-    if header["systems"] != digest_of(points):
+    _check_systems(header, digest_of(points), path)
+
+
+def _check_systems(header: Mapping[str, Any], digest: str, path: Path) -> None:
+    """Raise `InputError` unless the header of a file is that of systems with this digest."""
+    if header["systems"] != digest:
         raise InputError(
             f"{path} holds other systems than those of this sweep; give --overwrite, or another "
             "--output"
@@ -308,10 +313,10 @@ class Piece:
 
     def _load(self, start: Sequence[NDArray[np.float64]]) -> None:
         """Go on from the file; systems that were lost stay so, whatever becomes of them."""
-        check_file(self.points, self.path)
         with open_sealed(self.path, KIND) as file, reading(self.path):
             header = attributes(file)
             state = [file[name][:] for name in ("position", "velocity")]
+        _check_systems(header, self.digest, self.path)
         self.lost = ~np.all([np.isfinite(array).all(axis=(1, 2)) for array in state], axis=0)
         for array, first in zip(state, start, strict=True):
             array[self.lost] = first[self.lost]

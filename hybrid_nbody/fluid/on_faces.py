@@ -155,11 +155,9 @@ class Staggered:
         if can_help(device):
             with helped(partial(self.compile_backwards, mixed=mixed)):
                 self._compile(device, self._rehearsed(device, mixed, NO_ITERATIONS))
-                names = self._rehearsed(device, mixed, FEW_ITERATIONS)
-                self._compile(device, names)
+                self._compile(device, self._rehearsed(device, mixed, FEW_ITERATIONS))
         else:
-            names = self._rehearsed(device, mixed, FEW_ITERATIONS)
-        self._compile(device, names)
+            self._compile(device, self._rehearsed(device, mixed, FEW_ITERATIONS))
 
     def compile_backwards(self, device: Backend, mixed: bool) -> None:
         """Compile the same beginning at the other end: kernels of boxes are called first."""

@@ -13,24 +13,24 @@ class Timings:
         """Add `seconds` under `name`."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
-    def measure(self, name: str) -> "Span":
+    def measure(self, name: str) -> "Measurement":
         """Add the wall-clock time of the block under `name`, also when it raises."""
-        return Span(self, name)
+        return Measurement(self, name)
 
     def __getitem__(self, name: str) -> float:
         """Return the seconds under `name`, zero if there are none."""
         return self.seconds.get(name, 0.0)
 
 
-class Span:
-    """A block whose time is measured; a generator in its place would take longer than an event.
+class Measurement:
+    """The time of a block; a generator in its place would take longer than an event.
 
     Parameters
     ----------
     timings : Timings
-        Take the time.
+        To which it is added.
     name : str
-        The name of it there.
+        Under which.
     """
 
     def __init__(self, timings: Timings, name: str) -> None:

@@ -74,18 +74,27 @@ class Program:
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """See `Program`."""
-        function = self.functions[name]
-        given = [*sizes(function, arguments), *self._converted(function, arguments)]
-        self._loop(name, region[5] - region[4])(*region, parity, *given)
+        self._call(name, region, parity, arguments)
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
         """See `Program`."""
-        function = self.functions[name]
         first, end = region[:2]
         found = np.zeros(max(first, end))
-        given = [*sizes(function, arguments), found, *self._converted(function, arguments)]
-        self._loop(name, region[5] - region[4])(*region, 0, *given)
+        self._call(name, region, 0, arguments, found)
         return found[first:]
+
+    def _call(
+        self,
+        name: str,
+        region: Region,
+        parity: int,
+        arguments: tuple[Any, ...],
+        *results: np.ndarray,
+    ) -> None:
+        """Call a loop, with the array that its results go to if it has any."""
+        function = self.functions[name]
+        given = (*sizes(function, arguments), *results, *self._converted(function, arguments))
+        self._loop(name, region[5] - region[4])(*region, parity, *given)
 
     def _loop(self, name: str, width: int) -> Any:
         """Return the loop of a function over rows of some cells."""

@@ -65,11 +65,12 @@ class Nearness:
 
 def nearness(part: Part, reached: Sequence[Reached]) -> Nearness:
     """Return what is near the cells of a part, and which images reach it."""
-    fields = [field(reached, region) for region in part.regions()]
+    regions = part.regions()
+    fields = [field(reached, region) for region in regions]
     near = []
     rows = []
     number = 0
-    for region, found in zip(part.regions(), fields, strict=True):
+    for region, found in zip(regions, fields, strict=True):
         is_near = np.abs(found.distance) <= CUT * part.h
         k, j, i = np.nonzero(is_near)
         near.append(np.stack((i, j, k), axis=1) + np.array(region.low))

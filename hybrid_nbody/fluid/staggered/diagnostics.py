@@ -36,9 +36,6 @@ FLOWS = {
 }
 """Of boxes into which fluid flows, and out of which."""
 
-LARGEST_ADVECTION_ERROR = 0.01
-"""Of what steps have made of a scalar, taken back or not."""
-
 
 def total_of(name: str) -> str:
     """Return the name of the total of a scalar."""
@@ -56,7 +53,7 @@ def advection_error(name: str, conserves: bool) -> Quantity:
         "1",
         f"{name} that diffusion and advection have made (lost: less than 0) since the start of the "
         "run, before any correction, relative to its magnitude at each step",
-        limit=LARGEST_ADVECTION_ERROR,
+        limit=collocated.ADVECTION_ERROR.limit,
         advice=collocated.advice_on_advection(name, conserves),
     )
 
