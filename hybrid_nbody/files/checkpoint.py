@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.hdf5 import (
     SIGNATURE,
+    attribute,
     attributes,
     check_kind,
     check_regular_file,
@@ -107,7 +108,7 @@ def share_paths(path: Path, ranks: int) -> list[Path]:
 def _shares(path: Path, file: h5py.File) -> dict[Path, str]:
     """Return the files with the rows of a checkpoint, and their digests; none if it has them."""
     with reading(path):
-        digests = json.loads(attributes(file).get(SHARES, "[]"))
+        digests = json.loads(attribute(file, SHARES, "[]"))
     return dict(zip(share_paths(path, len(digests)), digests, strict=True))
 
 

@@ -214,6 +214,11 @@ def attributes(node: Any) -> dict[str, Any]:
     return {name: _plain(value) for name, value in node.attrs.items()}
 
 
+def attribute(node: Any, name: str, default: Any = None) -> Any:
+    """Return one attribute as a plain Python value, `default` if there is none of the name."""
+    return _plain(node.attrs.get(name, default))
+
+
 def _plain(value: Any) -> Any:
     """Return an attribute as a Python value."""
     if isinstance(value, bytes):

@@ -19,7 +19,6 @@ from numba import int64, typeof
 from hybrid_nbody.backends.cells import Region, python_text, translation
 from hybrid_nbody.backends.cells.translation import (
     DIMENSIONS,
-    INDICES,
     NUMBERS,
     CellFunction,
     described,
@@ -53,9 +52,11 @@ class Program:
         faster: ModuleType | None = None,
     ) -> None:
         self.faster = faster
-        self.functions = described(modules)
+        self.functions = described(tuple(modules))
         self.loops = _loops(tuple(modules), dtype)
         self.number = NUMBERS[dtype]
+        self.converters: dict[str, Callable[[Any], Any]]
+        self.converters = {"Real": self.number, "Int": int, "Cells": _flat, "Table": _flat}
 
     def compile(self, names: Sequence[str], width: int) -> None:
         """See `Program`; what is in the cache is loaded."""
@@ -68,9 +69,8 @@ class Program:
         array = typeof(np.empty(0, self.number))
         kinds = {"Real": number, "Int": int64, "Cells": array, "Table": array}
         function = self.functions[name]
-        given = list(function.parameters.values())[INDICES:]
         found = [typeof(np.empty(0))] if function.role in python_text.WITH_RESULTS else []
-        return (*[int64] * WHOLE_NUMBERS, *found, *(kinds[kind] for kind in given))
+        return (*[int64] * WHOLE_NUMBERS, *found, *(kinds[kind] for kind in function.kinds))
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """See `Program`."""
@@ -104,10 +104,8 @@ class Program:
         return getattr(self.faster, f"run_{name}", loop)
 
     def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
-        convert: dict[str, Callable[[Any], Any]]
-        convert = {"Real": self.number, "Int": int, "Cells": _flat, "Table": _flat}
-        kinds = list(function.parameters.values())[INDICES:]
-        return [convert[kind](value) for kind, value in zip(kinds, arguments, strict=True)]
+        pairs = zip(function.kinds, arguments, strict=True)
+        return [self.converters[kind](value) for kind, value in pairs]
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

@@ -67,6 +67,5 @@ class Program:
 
     def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
         convert = {"Real": self.number, "Int": np.int32}
-        kinds = list(function.parameters.values())[3:]
-        pairs = zip(kinds, arguments, strict=True)
+        pairs = zip(function.kinds, arguments, strict=True)
         return [convert[kind](value) if kind in convert else value for kind, value in pairs]

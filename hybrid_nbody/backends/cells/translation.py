@@ -4,6 +4,7 @@ import ast
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from types import ModuleType
 from typing import Any, TypeGuard
 
@@ -56,8 +57,14 @@ class CellFunction:
     body: list[ast.stmt]
     variables: dict[str, str] = field(default_factory=dict)
 
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The type of each argument that follows the indices."""
+        return tuple(self.parameters.values())[INDICES:]
 
-def described(modules: Sequence[ModuleType]) -> dict[str, CellFunction]:
+
+@cache
+def described(modules: tuple[ModuleType, ...]) -> Mapping[str, CellFunction]:
     """Return the functions of modules by name, as they were written: for those that call them."""
     trees = [ast.parse(inspect.getsource(module)) for module in modules]
     found = [_read(node) for tree in trees for node in tree.body if _is_function(node)]
@@ -114,11 +121,10 @@ def _read(node: ast.FunctionDef) -> CellFunction:
 
 def sizes(function: CellFunction, arguments: Sequence[Any]) -> list[int]:
     """Return rows and columns of the first array of each type among arguments; 0 without one."""
-    kinds = list(function.parameters.values())[INDICES:]
     found: list[int] = []
     for kind in ARRAYS:
-        shapes = [a.shape[1:] for k, a in zip(kinds, arguments, strict=True) if k == kind]
-        found += shapes[0] if shapes else (0, 0)
+        has_one = kind in function.kinds
+        found += arguments[function.kinds.index(kind)].shape[1:] if has_one else (0, 0)
     return found
 
 
