@@ -4,8 +4,10 @@ Numba's own parallel loops pass through its array analysis, and are compiled as 
 own with two wrappers around it: more than half of the time that a short loop takes. Here a compiled
 function of a range is called by each thread for its part, by the same pool of threads.
 
+`on_threads` hands a range to a function, `each_on_threads` one number after the other.
+
 Two threads of Python must not call such functions at the same time where Numba's pool is its own
-work queue: functions that call `on_threads` hold no lock of Python.
+work queue: functions that call these hold no lock of Python.
 """
 
 from typing import Any
@@ -38,12 +40,35 @@ def on_threads(typing: Any, body: Any, first: Any, last: Any, arguments: Any) ->
     """
     given = (types.int64, types.int64, *arguments.types)
     typing.resolve_function_type(body, given, {})
+    return types.void(body, first, last, arguments), _generator(_Work, body, given)
+
+
+@intrinsic
+def each_on_threads(typing: Any, body: Any, first: Any, last: Any, arguments: Any) -> Any:
+    """Call ``body(number, *arguments)`` for every number of a range, which all threads share.
+
+    Parameters
+    ----------
+    body : compiled function
+        Returns nothing; calls do not depend on each other.
+    first, last : int64
+        One after the last.
+    arguments : tuple
+        Of numbers and arrays.
+    """
+    given = (types.int64, *arguments.types)
+    typing.resolve_function_type(body, given, {})
+    return types.void(body, first, last, arguments), _generator(_WorkOfEach, body, given)
+
+
+def _generator(kind: type["_Work"], body: Any, given: tuple[Any, ...]) -> Any:
+    """Return what generates the code that shares the calls of a function of some types."""
 
     def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
         _, start, stop, packed = values
         compiled = body.dispatcher.get_compile_result(types.void(*given))
         context.add_linking_libs([compiled.library])
-        work = _Work(context, builder.module, compiled.fndesc, packed.type)
+        work = kind(context, builder.module, compiled.fndesc, packed.type)
         threads = builder.call(declare(builder, "get_num_threads", INT64), [])
         is_alone = builder.icmp_signed("<=", threads, INT64(1))
         with builder.if_else(is_alone) as (alone, together):
@@ -53,7 +78,7 @@ def on_threads(typing: Any, body: Any, first: Any, last: Any, arguments: Any) ->
                 work.share(builder, (start, stop, threads), packed)
         return context.get_dummy_value()
 
-    return types.void(body, first, last, arguments), generate
+    return generate
 
 
 class _Work:
@@ -79,7 +104,10 @@ class _Work:
 
     def call(self, builder: Any, start: Any, stop: Any, packed: Any) -> None:
         """Call the function for a range, here."""
-        values = (start, stop, *cgutils.unpack_tuple(builder, packed))
+        self._call_once(builder, (start, stop), packed)
+
+    def _call_once(self, builder: Any, numbers: tuple[Any, ...], packed: Any) -> None:
+        values = (*numbers, *cgutils.unpack_tuple(builder, packed))
         function = self.context.declare_function(builder.module, self.function)
         types_of = self.function.restype, self.function.argtypes
         self.context.call_conv.call_function(builder, function, *types_of, values)
@@ -114,6 +142,15 @@ class _Work:
         self.call(builder, start, _start_of(builder, following, (first, last, parts)), packed)
         builder.ret_void()
         return kernel
+
+
+class _WorkOfEach(_Work):
+    """The LLVM code that calls a compiled function of one number for all of a range."""
+
+    def call(self, builder: Any, start: Any, stop: Any, packed: Any) -> None:
+        """Call the function for each number of a range, here."""
+        with cgutils.for_range_slice(builder, start, stop, INT64(1)) as (number, _):
+            self._call_once(builder, (number,), packed)
 
 
 def _start_of(builder: Any, part: Any, about: tuple[Any, Any, Any]) -> Any:

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -55,8 +55,11 @@ class Program:
         self.functions = described(tuple(modules))
         self.loops = _loops(tuple(modules), dtype)
         self.number = NUMBERS[dtype]
-        self.converters: dict[str, Callable[[Any], Any]]
-        self.converters = {"Real": self.number, "Int": int, "Cells": _flat, "Table": _flat}
+
+    @cached_property
+    def _converters(self) -> dict[str, Callable[[Any], Any]]:
+        """What makes of each kind of argument what loops take."""
+        return {"Real": self.number, "Int": int, "Cells": _flat, "Table": _flat}
 
     def compile(self, names: Sequence[str], width: int) -> None:
         """See `Program`; what is in the cache is loaded."""
@@ -105,7 +108,7 @@ class Program:
 
     def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
         pairs = zip(function.kinds, arguments, strict=True)
-        return [self.converters[kind](value) for kind, value in pairs]
+        return [self._converters[kind](value) for kind, value in pairs]
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

@@ -11,8 +11,6 @@ cell looks up its own. The result is the same.
 
 from typing import Any, NamedTuple
 
-from numba import prange
-
 from hybrid_nbody.backends.simd import (
     LANES,
     address_of,
@@ -30,6 +28,7 @@ from hybrid_nbody.backends.simd import (
     store_scalar,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
+from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.fluid.kernels.cpu.ghosts import MARGIN
 from hybrid_nbody.fluid.kernels.cpu.interpolation import (
     integer,
@@ -44,7 +43,7 @@ from hybrid_nbody.fluid.kernels.cpu.interpolation import (
     select_neighbours,
     split_displacement,
 )
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, inlined, linked
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_with_threads, inlined, linked
 
 
 class Copy(NamedTuple):
@@ -315,26 +314,30 @@ def first_cell(z, y, box):
 @linked
 def advect_plane(z, copy, flow, out, box):
     """Fill a plane with what the flow carries."""
+    mode = flush_subnormals()
     for y in range(box.ny):
         row = first_cell(z, y, box)
         if box.nx >= LANES:
             advect_row(copy, flow, out, row, box)
         else:
             advect_narrow_row(copy, flow, out, row, box)
+    restore_subnormals(mode)
 
 
 @linked
 def correct_plane(z, copies, fields, flow, out, box):
     """Fill a plane with MacCormack's correction."""
+    mode = flush_subnormals()
     for y in range(box.ny):
         row = first_cell(z, y, box)
         if box.nx >= LANES:
             correct_row(copies, fields, flow, out, row, box)
         else:
             correct_narrow_row(copies, fields, flow, out, row, box)
+    restore_subnormals(mode)
 
 
-@compiled_parallel
+@compiled_with_threads
 def advect(ghosted, origin, out, velocity, scale, box):
     """Fill `out` with what a flow carries to each cell.
 
@@ -354,16 +357,12 @@ def advect(ghosted, origin, out, velocity, scale, box):
         The grid.
     """
     u, v, w = velocity
-    planes = ghosted.size // plane_size(box)
-    for z in prange(1, box.planes + 1):
-        mode = flush_subnormals()
-        copy = Copy(address_of(ghosted), origin, planes)
-        flow = Flow(address_of(u), address_of(v), address_of(w), scale)
-        advect_plane(z, copy, flow, address_of(out), box)
-        restore_subnormals(mode)
+    copy = Copy(address_of(ghosted), origin, ghosted.size // plane_size(box))
+    flow = Flow(address_of(u), address_of(v), address_of(w), scale)
+    each_on_threads(advect_plane, 1, box.planes + 1, (copy, flow, address_of(out), box))
 
 
-@compiled_parallel
+@compiled_with_threads
 def correct(ghosted, fields, origin, out, velocity, scale, box):
     """Fill `out` with MacCormack's correction.
 
@@ -379,12 +378,11 @@ def correct(ghosted, fields, origin, out, velocity, scale, box):
     source, forward = fields
     planes = ghosted_source.size // plane_size(box)
     shift = (box.first - 1 - origin) * box.ny * box.nx
-    for z in prange(1, box.planes + 1):
-        mode = flush_subnormals()
-        source_copy = Copy(address_of(ghosted_source), origin, planes)
-        forward_copy = Copy(address_of(ghosted_forward), origin, planes)
-        uncorrected = Uncorrected(address_of(source), address_of(forward), shift)
-        flow = Flow(address_of(u), address_of(v), address_of(w), scale)
-        copies = source_copy, forward_copy
-        correct_plane(z, copies, uncorrected, flow, address_of(out), box)
-        restore_subnormals(mode)
+    copies = (
+        Copy(address_of(ghosted_source), origin, planes),
+        Copy(address_of(ghosted_forward), origin, planes),
+    )
+    uncorrected = Uncorrected(address_of(source), address_of(forward), shift)
+    flow = Flow(address_of(u), address_of(v), address_of(w), scale)
+    given = (copies, uncorrected, flow, address_of(out), box)
+    each_on_threads(correct_plane, 1, box.planes + 1, given)

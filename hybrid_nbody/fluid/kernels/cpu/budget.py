@@ -4,13 +4,13 @@ Sums are float64 and run along columns of a plane first, as in `reductions`.
 """
 
 import numpy as np
-from numba import prange
 
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
+from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.fluid.kernels.contract import BUDGET, CHANGES
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     compiled,
-    compiled_parallel,
+    compiled_with_threads,
     inlined,
     linked,
     linked_with_arrays,
@@ -83,11 +83,24 @@ def part_to_cut(excess, changes):
 # ---- All planes ----------------------------------------------------------------------------------
 
 
-@compiled_parallel
+@linked_with_arrays
+def sum_changes_at(z, before, after, sums):
+    """Store the sums of a plane."""
+    sum_plane(before[z + 1], after[z + 1], sums[z])
+
+
+@linked_with_arrays
+def scale_changes_at(z, before, after, cut_gain, cut_loss, sums):
+    """Scale the changes of a plane."""
+    mode = flush_subnormals()
+    sums[z, REST] = scale_plane(before[z + 1], after[z + 1], cut_gain, cut_loss)
+    restore_subnormals(mode)
+
+
+@compiled_with_threads
 def sum_changes(before, after, sums):
     """Store the sums of every plane but the halos; see `Kernels.sum_changes`."""
-    for z in prange(len(sums)):
-        sum_plane(before[z + 1], after[z + 1], sums[z])
+    each_on_threads(sum_changes_at, 0, len(sums), (before, after, sums))
 
 
 @compiled
@@ -110,10 +123,8 @@ def update_budget(sums, record):
     record[MADE] += (gained - lost) / size if size > 0.0 else 0.0
 
 
-@compiled_parallel
+@compiled_with_threads
 def scale_changes(before, after, cut_gain, cut_loss, sums):
     """Scale the changes of every plane but the halos; see `Kernels.scale_changes`."""
-    for z in prange(len(sums)):
-        mode = flush_subnormals()
-        sums[z, REST] = scale_plane(before[z + 1], after[z + 1], cut_gain, cut_loss)
-        restore_subnormals(mode)
+    given = (before, after, cut_gain, cut_loss, sums)
+    each_on_threads(scale_changes_at, 0, len(sums), given)

@@ -7,8 +7,6 @@ Fields and colours are flat arrays. What is called for every plane gets their ad
 
 from typing import NamedTuple
 
-from numba import prange
-
 from hybrid_nbody.backends.simd import (
     LANES,
     address_of,
@@ -26,6 +24,7 @@ from hybrid_nbody.backends.simd import (
     store_partial,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
+from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.fluid.kernels.cpu.boundary import (
     X_HIGH,
     X_LOW,
@@ -39,7 +38,7 @@ from hybrid_nbody.fluid.kernels.cpu.boundary import (
     image_of,
 )
 from hybrid_nbody.fluid.kernels.cpu.layout import (
-    compiled_parallel,
+    compiled_with_threads,
     first_column,
     inlined,
     linked,
@@ -138,6 +137,7 @@ def split_plane(z, field, colours, grid):
 @linked
 def split_carried_plane(z, fields, factor, targets, grid):
     """Store a plane of ``field + factor * carried`` and one of `carried` by colour, in b and x."""
+    mode = flush_subnormals()
     field, carried = fields
     b, x = targets
     factors = broadcast(factor)
@@ -151,6 +151,7 @@ def split_carried_plane(z, fields, factor, targets, grid):
             total = (cells[0] + factors * more[0], cells[1] + factors * more[1])
             store_by_colour(b, rows, i, total)
             store_by_colour(x, rows, i, more)
+    restore_subnormals(mode)
 
 
 @linked
@@ -207,6 +208,7 @@ def subtract(field, offset, count, factors, slopes):
 @linked
 def subtract_in_plane(z, velocity, p, factor, grid):
     """Subtract the differences of p from a plane of the velocity."""
+    mode = flush_subnormals()
     u, v, w = velocity
     factors = broadcast(factor)
     for y in range(grid.rows):
@@ -222,6 +224,7 @@ def subtract_in_plane(z, velocity, p, factor, grid):
             subtract(u, offset, count, factors, slope_along_x(p, rows, i, grid))
             subtract(v, offset, count, factors, slope_between(p, front, back, i))
             subtract(w, offset, count, factors, slope_between(p, below, above, i))
+    restore_subnormals(mode)
 
 
 # ---- Divergence ----------------------------------------------------------------------------------
@@ -262,6 +265,7 @@ def images_around(before, here, after, low, high):
 @linked
 def divergence_plane(z, velocity, images, factor, colours, grid):
     """Fill a plane of colours with `factor` times the divergence."""
+    mode = flush_subnormals()
     u, v, w = velocity
     factors = broadcast(factor)
     below = plane_below(z, grid)
@@ -288,65 +292,64 @@ def divergence_plane(z, velocity, images, factor, colours, grid):
             first = (x[0] + y_part[0]) + z_part[0]
             last = (x[1] + y_part[1]) + z_part[1]
             store_by_colour(colours, rows, i, (factors * first, factors * last))
+    restore_subnormals(mode)
 
 
 # ---- All planes ----------------------------------------------------------------------------------
 
 
-@compiled_parallel
+@linked
+def clear_plane(z, colours, size):
+    """Store zeros in a plane of one colour."""
+    colours[z * size : (z + 1) * size] = 0
+
+
+@compiled_with_threads
 def split(field, colours, grid):
     """Store a field by colour."""
     clear_around(colours, grid)
-    for z in prange(1, grid.planes + 1):
-        split_plane(z, address_of(field), address_of(colours), grid)
+    given = (address_of(field), address_of(colours), grid)
+    each_on_threads(split_plane, 1, grid.planes + 1, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def split_carried(field, carried, factor, b, x, grid):
     """Store ``field + factor * carried`` and `carried` by colour."""
     clear_around(x, grid)
-    for z in prange(1, grid.planes + 1):
-        mode = flush_subnormals()
-        fields = address_of(field), address_of(carried)
-        split_carried_plane(z, fields, factor, (address_of(b), address_of(x)), grid)
-        restore_subnormals(mode)
+    fields = address_of(field), address_of(carried)
+    given = (fields, factor, (address_of(b), address_of(x)), grid)
+    each_on_threads(split_carried_plane, 1, grid.planes + 1, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def clear(colours, grid):
     """Store zeros, padding and halo planes included."""
-    size = grid.rows * grid.pitch
-    for z in prange(2 * (grid.planes + 2)):
-        colours[z * size : (z + 1) * size] = 0
+    each_on_threads(clear_plane, 0, 2 * (grid.planes + 2), (colours, grid.rows * grid.pitch))
 
 
-@compiled_parallel
+@compiled_with_threads
 def merge(colours, field, grid):
     """Fill a field from its colours, halo planes included."""
-    for z in prange(grid.planes + 2):
-        merge_plane(z, address_of(colours), address_of(field), grid)
+    given = (address_of(colours), address_of(field), grid)
+    each_on_threads(merge_plane, 0, grid.planes + 2, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def subtract_gradient(velocity, p, factor, grid):
     """Subtract `factor` times the central differences of p, given by colour, from the velocity."""
     u, v, w = velocity
-    for z in prange(1, grid.planes + 1):
-        mode = flush_subnormals()
-        components = address_of(u), address_of(v), address_of(w)
-        subtract_in_plane(z, components, address_of(p), factor, grid)
-        restore_subnormals(mode)
+    components = address_of(u), address_of(v), address_of(w)
+    given = (components, address_of(p), factor, grid)
+    each_on_threads(subtract_in_plane, 1, grid.planes + 1, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def divergence(velocity, images, factor, colours, grid):
     """Store `factor` times the sum of the central differences of the velocity by colour.
 
     `images` are those of the component normal to each face.
     """
     u, v, w = velocity
-    for z in prange(1, grid.planes + 1):
-        mode = flush_subnormals()
-        components = address_of(u), address_of(v), address_of(w)
-        divergence_plane(z, components, images, factor, address_of(colours), grid)
-        restore_subnormals(mode)
+    components = address_of(u), address_of(v), address_of(w)
+    given = (components, images, factor, address_of(colours), grid)
+    each_on_threads(divergence_plane, 1, grid.planes + 1, given)

@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
+from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.fluid.kernels.cpu.boundary import ghost, images_of
 from hybrid_nbody.fluid.kernels.cpu.layout import (
-    compiled_parallel,
+    compiled_with_threads,
     inlined,
     linked,
     plane_above,
@@ -129,17 +129,17 @@ def confine_plane(z, velocity, length, images, factors, out, grid):
 
 
 @linked
-def add_multiple(plane, factor, other):
-    """Add a multiple of a plane to another one."""
-    for y in range(plane.shape[0]):
-        for c in range(plane.shape[1]):
-            plane[y, c] += factor * other[y, c]
+def add_multiple(z, field, factor, other):
+    """Add a multiple of a plane of another field to that of a field."""
+    for y in range(field.shape[1]):
+        for c in range(field.shape[2]):
+            field[z, y, c] += factor * other[z, y, c]
 
 
 # ---- All planes ----------------------------------------------------------------------------------
 
 
-@compiled_parallel
+@compiled_with_threads
 def curl_length(velocity, images, scale, out, grid):
     """Fill `out` with the length of the vorticity.
 
@@ -154,12 +154,11 @@ def curl_length(velocity, images, scale, out, grid):
     out : array
     grid : Grid
     """
-    u, v, w = velocity
-    for z in prange(1, grid.planes + 1):
-        curl_length_plane(z, (u, v, w), images, scale, out, grid)
+    given = (velocity, images, scale, out, grid)
+    each_on_threads(curl_length_plane, 1, grid.planes + 1, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def confine(velocity, length, images, factors, out, grid):
     """Fill `out`, three fields, with the velocity and vorticity confinement.
 
@@ -175,14 +174,11 @@ def confine(velocity, length, images, factors, out, grid):
     out : tuple of array
     grid : Grid
     """
-    u, v, w = velocity
-    new_u, new_v, new_w = out
-    for z in prange(1, grid.planes + 1):
-        confine_plane(z, (u, v, w), length, images, factors, (new_u, new_v, new_w), grid)
+    given = (velocity, length, images, factors, out, grid)
+    each_on_threads(confine_plane, 1, grid.planes + 1, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def add_multiples(field, factor, other, grid):
     """Add `factor` times another field."""
-    for z in prange(1, grid.planes + 1):
-        add_multiple(field[z], factor, other[z])
+    each_on_threads(add_multiple, 1, grid.planes + 1, (field, factor, other))

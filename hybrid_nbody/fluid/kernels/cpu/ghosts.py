@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
 from hybrid_nbody.backends.simd import LANES
+from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels.cpu.boundary import (
     X_HIGH,
@@ -19,7 +19,7 @@ from hybrid_nbody.fluid.kernels.cpu.boundary import (
     image_if,
     image_of,
 )
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, inlined, linked
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_with_threads, inlined, linked
 
 WALLS = 0
 PERIODIC = 1
@@ -134,8 +134,8 @@ def fill_ghosted_at(index, source, origin, ghosted, images, box):
     fill_ghosted_plane(source[plane], ghosted[index], images, image, box)
 
 
-@compiled_parallel
+@compiled_with_threads
 def fill_ghosted(source, origin, ghosted, images, box):
     """Copy the planes origin ... origin + m - 1 of the grid, and put ghosts around them."""
-    for index in prange(ghosted.shape[0]):
-        fill_ghosted_at(index, source, origin, ghosted, images, box)
+    given = (source, origin, ghosted, images, box)
+    each_on_threads(fill_ghosted_at, 0, ghosted.shape[0], given)

@@ -29,9 +29,6 @@ compiled = njit(cache=True, error_model="numpy")
 compiled_with_threads = njit(cache=True, error_model="numpy", nogil=True)
 """Compiles a function that calls others on threads; other threads of Python go on meanwhile."""
 
-compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
-"""Compiles a loop over planes for all threads."""
-
 linked = njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Compiles a function that only compiled code calls, as a part of what Python calls: entry points
 of its own would take longer than the function. It makes no arrays, and counts no references to

@@ -104,7 +104,9 @@ class LinearSystems:
         equation, factors, tolerance = relaxation
         rule, tables = self._compiled_equation(equation, factors)
         system = x.reshape(-1), b.reshape(-1), rule, tables
-        self.changed[0] |= red_black.sweep(colour, *system, self.number(tolerance), self.grid)
+        changed = np.zeros(self.grid.planes + 1, np.bool_)
+        red_black.sweep(colour, *system, self.number(tolerance), self.grid, changed)
+        self.changed[0] |= changed.any()
 
     def end_iteration(self) -> None:
         """See `Kernels`."""

@@ -8,12 +8,12 @@ wrap around; behind a wall the coupling to what lies there is 0. Tables are thos
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.fluid.kernels.cpu.boundary import Image, ghost, image_if
 from hybrid_nbody.fluid.kernels.cpu.layout import (
-    compiled_parallel,
+    compiled_with_threads,
     first_column,
     inlined,
     linked,
@@ -83,7 +83,7 @@ def residual_row(z, y, system, line, result):
 
 @linked_with_arrays
 def sweep_plane(z, colour, system):
-    """Relax the cells of one colour in a plane."""
+    """Relax the cells of one colour in a plane; `colour` is theirs where z is 0."""
     x, _, coefficients, couplings = system
     line = np.empty(x.shape[2] + 2, x.dtype)
     change = np.empty(x.shape[2], x.dtype)
@@ -94,22 +94,20 @@ def sweep_plane(z, colour, system):
         for i in range(row.size):
             laplacian = along_x[2, i] + diagonal
             change[i] /= coefficients.shift + coefficients.neighbour * laplacian
-        for i in range((colour + y) & 1, row.size, 2):
+        for i in range((colour + z + y) & 1, row.size, 2):
             row[i] += change[i]
 
 
-@compiled_parallel
+@compiled_with_threads
 def sweep(colour, first, x, b, coefficients, couplings):
     """Relax the cells of one colour; `first` is the global number of the first plane."""
-    planes = x.shape[0] - 2
+    system = (x, b, coefficients, couplings)
+    colour_at_0 = colour + first - 1
     if x.size <= FEW_CELLS:
-        for z in range(1, planes + 1):
-            system = (x, b, coefficients, couplings)
-            sweep_plane(z, colour + first + z - 1, system)
+        for z in range(1, x.shape[0] - 1):
+            sweep_plane(z, colour_at_0, system)
     else:
-        for z in prange(1, planes + 1):
-            system = (x, b, coefficients, couplings)
-            sweep_plane(z, colour + first + z - 1, system)
+        each_on_threads(sweep_plane, 1, x.shape[0] - 1, (colour_at_0, system))
 
 
 # ---- Restriction ---------------------------------------------------------------------------------
@@ -139,29 +137,32 @@ def restrict_plane(z, system, along_x, along_y, rows):
                 add_average(weight, residual, along_x, rows[z, k])
 
 
-@compiled_parallel
+@compiled_with_threads
 def restrict_rows(x, b, coefficients, couplings, along_x, along_y, rows):
     """Average the residuals of a coarse grid along x and y."""
+    system = (x, b, coefficients, couplings)
     if x.size <= FEW_CELLS:
         for z in range(1, x.shape[0] - 1):
-            system = (x, b, coefficients, couplings)
             restrict_plane(z, system, along_x, along_y, rows)
     else:
-        for z in prange(1, x.shape[0] - 1):
-            system = (x, b, coefficients, couplings)
-            restrict_plane(z, system, along_x, along_y, rows)
+        each_on_threads(restrict_plane, 1, x.shape[0] - 1, (system, along_x, along_y, rows))
 
 
-@compiled_parallel
+@linked
+def restrict_to_plane(k, rows, along_z, coarse):
+    """Average along z what was averaged along x and y, for one plane of the coarser grid."""
+    cells, share = along_z
+    for y in range(coarse.shape[1]):
+        lines = (rows[cells[0, k], y], rows[cells[1, k], y], rows[cells[2, k], y])
+        for i in range(coarse.shape[2]):
+            total = share[0, k] * lines[0][i] + share[1, k] * lines[1][i]
+            coarse[k + 1, y, i] = total + share[2, k] * lines[2][i]
+
+
+@compiled_with_threads
 def restrict_planes(rows, along_z, coarse):
     """Average along z what was averaged along x and y, halo planes included."""
-    cells, share = along_z
-    for k in prange(coarse.shape[0] - 2):
-        for y in range(coarse.shape[1]):
-            lines = (rows[cells[0, k], y], rows[cells[1, k], y], rows[cells[2, k], y])
-            for i in range(coarse.shape[2]):
-                total = share[0, k] * lines[0][i] + share[1, k] * lines[1][i]
-                coarse[k + 1, y, i] = total + share[2, k] * lines[2][i]
+    each_on_threads(restrict_to_plane, 0, coarse.shape[0] - 2, (rows, along_z, coarse))
 
 
 @inlined
@@ -236,11 +237,11 @@ def restrict_finest_plane(z, system, along_x, along_y, rows, grid):
                 add_average(weight, residual.reshape(-1), along_x, rows[z, k])
 
 
-@compiled_parallel
+@compiled_with_threads
 def restrict_finest_rows(x, b, rule, along_x, along_y, rows, grid):
     """Average the residuals of the finest grid along x and y."""
-    for z in prange(1, grid.planes + 1):
-        restrict_finest_plane(z, (x, b, rule), along_x, along_y, rows, grid)
+    given = ((x, b, rule), along_x, along_y, rows, grid)
+    each_on_threads(restrict_finest_plane, 1, grid.planes + 1, given)
 
 
 # ---- Prolongation --------------------------------------------------------------------------------
@@ -274,15 +275,15 @@ def prolong_to_plane(z, coarse, along_x, along_y, along_z, x):
             row[i] += low + along_x.upper_weight[i] * line[along_x.upper[i]]
 
 
-@compiled_parallel
+@compiled_with_threads
 def prolong(coarse, along_x, along_y, along_z, x):
     """Add interpolated coarse values to a coarse grid."""
     if x.size <= FEW_CELLS:
         for z in range(1, x.shape[0] - 1):
             prolong_to_plane(z, coarse, along_x, along_y, along_z, x)
     else:
-        for z in prange(1, x.shape[0] - 1):
-            prolong_to_plane(z, coarse, along_x, along_y, along_z, x)
+        given = (coarse, along_x, along_y, along_z, x)
+        each_on_threads(prolong_to_plane, 1, x.shape[0] - 1, given)
 
 
 @linked
@@ -304,31 +305,29 @@ def prolong_to_colour(line, along_x, first, number, tolerance, row):
 
 
 @linked_with_arrays
-def prolong_to_finest_plane(z, coarse, tables, tolerance, x, grid):
-    """Add interpolated coarse values to a plane of the finest grid."""
+def prolong_to_finest_plane(z, coarse, tables, tolerance, x, grid, changed):
+    """Add interpolated coarse values to a plane of the finest grid.
+
+    ``changed[z]`` becomes whether one of its cells changed by more than `tolerance`.
+    """
     along_x, along_y, along_z = tables
     line = np.empty(coarse.shape[2], x.dtype)
-    changed = 0
+    any_cell = 0
     for y in range(grid.rows):
         interpolate_row(z - 1, y, coarse, along_y, along_z, line)
         for colour in range(2):
             first = first_column(colour, z, y, grid)
             number = (grid.columns - first + 1) // 2
-            changed |= prolong_to_colour(line, along_x, first, number, tolerance, x[colour, z, y])
-    return changed
+            row = x[colour, z, y]
+            any_cell |= prolong_to_colour(line, along_x, first, number, tolerance, row)
+    changed[z] = any_cell
 
 
-@compiled_parallel
-def prolong_to_finest(coarse, along_x, along_y, along_z, tolerance, x, grid):
-    """Add interpolated coarse values to the finest grid.
-
-    Returns how many planes changed by more than `tolerance`.
-    """
-    changed = 0
-    for z in prange(1, grid.planes + 1):
-        tables = (along_x, along_y, along_z)
-        changed += prolong_to_finest_plane(z, coarse, tables, tolerance, x, grid)
-    return changed
+@compiled_with_threads
+def prolong_to_finest(coarse, along_x, along_y, along_z, tolerance, x, grid, changed):
+    """Add interpolated coarse values to the finest grid; see `prolong_to_finest_plane`."""
+    given = (coarse, (along_x, along_y, along_z), tolerance, x, grid, changed)
+    each_on_threads(prolong_to_finest_plane, 1, grid.planes + 1, given)
 
 
 class MultigridKernels:
@@ -382,6 +381,7 @@ class MultigridKernels:
 
     def prolong_to_finest(self, coarse: Array, tables: Tables, tolerance: float, x: Array) -> None:
         """See `MultigridKernels`."""
-        tolerance = self.number(tolerance)
-        changed = prolong_to_finest(coarse, *tables, tolerance, x, self.kernels.grid)
-        self.kernels.changed[0] |= changed > 0
+        changed = np.zeros(self.kernels.grid.planes + 1, np.bool_)
+        given = (self.number(tolerance), x, self.kernels.grid, changed)
+        prolong_to_finest(coarse, *tables, *given)
+        self.kernels.changed[0] |= changed.any()

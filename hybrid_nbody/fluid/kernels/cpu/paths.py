@@ -5,8 +5,6 @@ The arithmetic is that of the functions of a cell, and so are the bits.
 
 from typing import Any, NamedTuple
 
-from numba import prange
-
 from hybrid_nbody.backends.simd import (
     LANES,
     address_of,
@@ -18,7 +16,8 @@ from hybrid_nbody.backends.simd import (
     select,
     store,
 )
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, inlined, linked
+from hybrid_nbody.backends.threads import each_on_threads
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_with_threads, inlined, linked
 from hybrid_nbody.fluid.kernels.cpu.path_values import (
     Box,
     Element,
@@ -211,36 +210,47 @@ def correct_row(fields, flow, out, element, end, shift, staggered, box, slack):
         store(out, offset, corrected(fields, flow, lanes, staggered, box, slack))
 
 
-@compiled_parallel
+@linked
+def advect_plane(k, source, flow, out, staggered, box, region):
+    """Set the elements of a region in a plane; `region` is its ends in a plane and the shift."""
+    j0, j1, i0, i1, shift = region
+    for j in range(j0, j1):
+        advect_row(source, flow, out, Element(k + shift, j, i0), i1, shift, staggered, box)
+
+
+@linked
+def correct_plane(k, fields, flow, out, staggered, box, slack, region):
+    """Set the elements of a region in a plane with MacCormack's correction."""
+    j0, j1, i0, i1, shift = region
+    for j in range(j0, j1):
+        element = Element(k + shift, j, i0)
+        correct_row(fields, flow, out, element, i1, shift, staggered, box, slack)
+
+
+@compiled_with_threads
 def run_advect(
     k0, k1, j0, j1, i0, i1, parity, rows, columns, table_rows, table_columns,
     source, u, v, w, out, scale, at_z, at_y, at_x, wraps_x, wraps_y, wraps_z,
     bottom, top, last, shift,
 ):  # fmt: skip
     """Call `advect` for the elements of a region, at least LANES in a row."""
-    for k in prange(k0, k1):
-        box = Box(rows, columns, last, wraps_x, wraps_y, wraps_z, bottom, top, scale)
-        flow = Flow(address_of(u), address_of(v), address_of(w))
-        staggered = (at_z, at_y, at_x)
-        for j in range(j0, j1):
-            element = Element(k + shift, j, i0)
-            to = address_of(out)
-            advect_row(address_of(source), flow, to, element, i1, shift, staggered, box)
+    box = Box(rows, columns, last, wraps_x, wraps_y, wraps_z, bottom, top, scale)
+    flow = Flow(address_of(u), address_of(v), address_of(w))
+    region = (j0, j1, i0, i1, shift)
+    given = (address_of(source), flow, address_of(out), (at_z, at_y, at_x), box, region)
+    each_on_threads(advect_plane, k0, k1, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def run_correct(
     k0, k1, j0, j1, i0, i1, parity, rows, columns, table_rows, table_columns,
     source, forward, u, v, w, out, scale, at_z, at_y, at_x, wraps_x, wraps_y, wraps_z,
     bottom, top, last, shift, slack,
 ):  # fmt: skip
     """Call `correct` for the elements of a region, at least LANES in a row."""
-    for k in prange(k0, k1):
-        box = Box(rows, columns, last, wraps_x, wraps_y, wraps_z, bottom, top, scale)
-        flow = Flow(address_of(u), address_of(v), address_of(w))
-        staggered = (at_z, at_y, at_x)
-        fields = address_of(source), address_of(forward)
-        for j in range(j0, j1):
-            element = Element(k + shift, j, i0)
-            to = address_of(out)
-            correct_row(fields, flow, to, element, i1, shift, staggered, box, slack)
+    box = Box(rows, columns, last, wraps_x, wraps_y, wraps_z, bottom, top, scale)
+    flow = Flow(address_of(u), address_of(v), address_of(w))
+    fields = address_of(source), address_of(forward)
+    region = (j0, j1, i0, i1, shift)
+    given = (fields, flow, address_of(out), (at_z, at_y, at_x), box, slack, region)
+    each_on_threads(correct_plane, k0, k1, given)

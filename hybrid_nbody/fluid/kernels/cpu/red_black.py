@@ -7,7 +7,6 @@ gets the same bits.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import prange
 
 from hybrid_nbody.backends.simd import (
     LANES,
@@ -21,10 +20,9 @@ from hybrid_nbody.backends.simd import (
     store,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
-from hybrid_nbody.backends.threads import on_threads
+from hybrid_nbody.backends.threads import each_on_threads, on_threads
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     block_bounds,
-    compiled_parallel,
     compiled_with_threads,
     first_column,
     inlined,
@@ -87,16 +85,23 @@ def sweep_plane(colour, z, system, grid):
     return reduce_max(largest)
 
 
-@compiled_parallel
-def sweep(colour, x, b, rule, tables, tolerance, grid):
-    """Relax the cells of one colour once; return whether one changed by more than the tolerance."""
-    changed = 0
-    for z in prange(1, grid.planes + 1):
-        mode = flush_subnormals()
-        system = System(address_of(x), address_of(b), rule, address_of(tables))
-        changed += sweep_plane(colour, z, system, grid) > tolerance
-        restore_subnormals(mode)
-    return changed > 0
+@linked
+def sweep_and_note(z, colour, system, tolerance, grid, changed):
+    """Relax the cells of one colour in a plane; note whether one changed by more than allowed."""
+    mode = flush_subnormals()
+    changed[z] = sweep_plane(colour, z, system, grid) > tolerance
+    restore_subnormals(mode)
+
+
+@compiled_with_threads
+def sweep(colour, x, b, rule, tables, tolerance, grid, changed):
+    """Relax the cells of one colour once.
+
+    ``changed[z]`` becomes whether one of plane z changed by more than the tolerance.
+    """
+    system = System(address_of(x), address_of(b), rule, address_of(tables))
+    given = (colour, system, tolerance, grid, changed)
+    each_on_threads(sweep_and_note, 1, grid.planes + 1, given)
 
 
 # ---- Passes --------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ plane alone.
 """
 
 import numpy as np
-from numba import prange
 
-from hybrid_nbody.fluid.kernels.cpu.layout import compiled_parallel, linked, linked_with_arrays
+from hybrid_nbody.backends.threads import each_on_threads
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_with_threads, linked, linked_with_arrays
 
 
 @linked
@@ -78,22 +78,37 @@ def largest_in(plane):
 # ---- All planes ----------------------------------------------------------------------------------
 
 
-@compiled_parallel
+@linked_with_arrays
+def sum_at(z, field, walled_x, walled_y, result):
+    """Store the sum of a plane and of its ghosts at walls."""
+    result[z] = total_with_ghosts(field[z + 1], walled_x, walled_y)
+
+
+@linked_with_arrays
+def add_squares_at(z, field, result):
+    """Add the sum of the squares of a plane to its result."""
+    result[z] += total_of_squares(field[z + 1])
+
+
+@linked
+def store_largest_at(z, field, result):
+    """Store the largest absolute value of a plane."""
+    result[z] = largest_in(field[z + 1])
+
+
+@compiled_with_threads
 def plane_sums(field, walled_x, walled_y, result):
     """Fill `result` with the sum of every plane but the halos, and of its ghosts at walls."""
-    for z in prange(result.size):
-        result[z] = total_with_ghosts(field[z + 1], walled_x, walled_y)
+    each_on_threads(sum_at, 0, result.size, (field, walled_x, walled_y, result))
 
 
-@compiled_parallel
+@compiled_with_threads
 def add_plane_squares(field, result):
     """Add the sum of the squares of every plane but the halos to `result`."""
-    for z in prange(result.size):
-        result[z] += total_of_squares(field[z + 1])
+    each_on_threads(add_squares_at, 0, result.size, (field, result))
 
 
-@compiled_parallel
+@compiled_with_threads
 def largest_per_plane(field, result):
     """Fill `result` with the largest absolute value of every plane but the halos."""
-    for z in prange(result.size):
-        result[z] = largest_in(field[z + 1])
+    each_on_threads(store_largest_at, 0, result.size, (field, result))

@@ -5,8 +5,6 @@ Functions called for every plane get the addresses of arrays in their `System`, 
 
 from typing import Any, NamedTuple
 
-from numba import prange
-
 from hybrid_nbody.backends.simd import (
     LANES,
     address_of,
@@ -18,9 +16,10 @@ from hybrid_nbody.backends.simd import (
     reduce_max,
     store_scalar,
 )
+from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.fluid.kernels.cpu.boundary import Image, ghost_vector, image_if
 from hybrid_nbody.fluid.kernels.cpu.layout import (
-    compiled_parallel,
+    compiled_with_threads,
     first_column,
     inlined,
     linked,
@@ -207,18 +206,23 @@ def max_residual_of_plane(colour, z, system, grid):
     return reduce_max(largest)
 
 
-@compiled_parallel
+@linked
+def store_max_residual(z, system, grid, result):
+    """Store the largest residual of a plane."""
+    largest = type(system.rule.shift)(0)
+    for colour in range(2):
+        largest = max(largest, max_residual_of_plane(colour, z, system, grid))
+    result[z - 1] = largest
+
+
+@compiled_with_threads
 def max_residuals(x, b, rule, tables, grid, result):
     """Fill `result`, (planes,), with the largest residual of each; the factors in `tables` are 1.
 
     The largest of all is found in Python: here it would take as long to compile as the rest.
     """
-    for z in prange(1, grid.planes + 1):
-        system = System(address_of(x), address_of(b), rule, address_of(tables))
-        largest = type(rule.shift)(0)
-        for colour in range(2):
-            largest = max(largest, max_residual_of_plane(colour, z, system, grid))
-        result[z - 1] = largest
+    system = System(address_of(x), address_of(b), rule, address_of(tables))
+    each_on_threads(store_max_residual, 1, grid.planes + 1, (system, grid, result))
 
 
 @linked
@@ -233,14 +237,19 @@ def largest_of_plane(colour, z, b, cells, grid):
     return reduce_max(largest)
 
 
-@compiled_parallel
+@linked
+def store_largest(z, b, cells, grid, result):
+    """Store the largest absolute value of a plane."""
+    largest = b.dtype.type(0)
+    for colour in range(2):
+        largest = max(largest, largest_of_plane(colour, z, b, cells, grid))
+    result[z - 1] = largest
+
+
+@compiled_with_threads
 def largest_cells(b, cells, grid, result):
     """Fill `result`, (planes,), with the largest absolute values of colours.
 
     `cells` are 1, and 0 for padding.
     """
-    for z in prange(1, grid.planes + 1):
-        largest = b.dtype.type(0)
-        for colour in range(2):
-            largest = max(largest, largest_of_plane(colour, z, b, cells, grid))
-        result[z - 1] = largest
+    each_on_threads(store_largest, 1, grid.planes + 1, (b, cells, grid, result))
