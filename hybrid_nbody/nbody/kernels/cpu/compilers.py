@@ -11,7 +11,8 @@ from hybrid_nbody.backends.simd import VECTOR_MATH
 
 compiled = njit(cache=True, error_model="numpy", _nrt=False)
 
-compiled_parallel = njit(cache=True, error_model="numpy", _nrt=False, parallel=True)
+compiled_with_threads = njit(cache=True, error_model="numpy", _nrt=False, nogil=True)
+"""Compiles a function that calls others on threads; other threads of Python go on meanwhile."""
 
 linked = njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Compiles a function that only compiled code calls, as a part of what Python calls."""

@@ -1,10 +1,8 @@
 """Direct sums on CPU threads: sources are packed, and blocks of targets are handed to threads."""
 
-import numpy as np
-from numba import prange
-
 from hybrid_nbody.backends.simd import BLOCK
-from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, compiled_parallel, linked
+from hybrid_nbody.backends.threads import on_threads
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, compiled_with_threads, linked
 from hybrid_nbody.nbody.kernels.cpu.layout import (
     Law,
     MovingSources,
@@ -19,7 +17,34 @@ from hybrid_nbody.nbody.kernels.cpu.pair_force import (
 )
 
 
-@compiled_parallel
+@linked
+def accelerations_of_blocks(first, last, at, sources, law, result):
+    """Compute the accelerations of the targets of some blocks."""
+    for block in range(first, last):
+        block_accelerations(block * BLOCK, at, sources, law, result)
+
+
+@linked
+def potentials_of_blocks(first, last, at, sources, law, result):
+    """Compute the potentials at the targets of some blocks."""
+    for block in range(first, last):
+        block_potentials(block * BLOCK, at, sources, law, result)
+
+
+@linked
+def jerks_of_blocks(first, last, at, sources, law, result, jerk):
+    """Compute the accelerations of the targets of some blocks, and their time derivatives."""
+    for block in range(first, last):
+        block_jerks(block * BLOCK, at, sources, law, result, jerk)
+
+
+@linked
+def blocks_of(at):
+    """Return the number of blocks of targets."""
+    return -(-at.source_index.size // BLOCK)
+
+
+@compiled_with_threads
 def accelerations(targets, sources, law, result):
     """Compute the acceleration of every target.
 
@@ -35,33 +60,27 @@ def accelerations(targets, sources, law, result):
         Filled.
     """
     at = Targets(*targets)
-    packed = PackedSources(*sources)
-    force = Law(*law)
-    blocks = -(-at.source_index.size // BLOCK)
+    given = (at, PackedSources(*sources), Law(*law), result)
+    blocks = blocks_of(at)
     if blocks == 1:  # waking threads would take longer than the sum
-        first = np.int64(0)  # for a literal 0 the loops would be compiled once more
-        block_accelerations(first, at, packed, force, result)
+        accelerations_of_blocks(blocks - 1, blocks, *given)
     else:
-        for block in prange(blocks):
-            block_accelerations(block * BLOCK, at, packed, force, result)
+        on_threads(accelerations_of_blocks, 0, blocks, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def potentials(targets, sources, law, result):
     """Compute the potential at every target: parameters as in `accelerations`, (n,) result."""
     at = Targets(*targets)
-    packed = PackedSources(*sources)
-    force = Law(*law)
-    blocks = -(-at.source_index.size // BLOCK)
+    given = (at, PackedSources(*sources), Law(*law), result)
+    blocks = blocks_of(at)
     if blocks == 1:
-        first = np.int64(0)
-        block_potentials(first, at, packed, force, result)
+        potentials_of_blocks(blocks - 1, blocks, *given)
     else:
-        for block in prange(blocks):
-            block_potentials(block * BLOCK, at, packed, force, result)
+        on_threads(potentials_of_blocks, 0, blocks, given)
 
 
-@compiled_parallel
+@compiled_with_threads
 def accelerations_and_jerks(targets, sources, law, result, jerk):
     """Compute the acceleration of every target and its time derivative.
 
@@ -77,10 +96,8 @@ def accelerations_and_jerks(targets, sources, law, result, jerk):
         Filled.
     """
     at = MovingTargets(*targets)
-    packed = MovingSources(*sources)
-    force = Law(*law)
-    for block in prange(-(-at.source_index.size // BLOCK)):
-        block_jerks(block * BLOCK, at, packed, force, result, jerk)
+    given = (at, MovingSources(*sources), Law(*law), result, jerk)
+    on_threads(jerks_of_blocks, 0, blocks_of(at), given)
 
 
 @compiled
