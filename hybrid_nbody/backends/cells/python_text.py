@@ -1,6 +1,8 @@
 """The source of compiled loops for CPU threads."""
 
 import ast
+from collections.abc import Sequence
+from textwrap import indent
 
 from hybrid_nbody.backends.cells.translation import DIMENSIONS, CellFunction
 
@@ -41,20 +43,21 @@ BODIES = {
     for k in range(k0, k1):
         for j in range(j0, j1):
             for i in range(i0, i1):
-                {name}({call})
+{cell}
 """,
     "of_colour": """
     for k in range(k0, k1):
         for j in range(j0, j1):
             for i in range(i0 + ((k + j + i0 + parity) & 1), i1, 2):
-                {name}({call})
+{cell}
 """,
     "plane_sum": """
     for k in range(k0, k1):
         sum_ = 0.0
         for j in range(j0, j1):
             for i in range(i0, i1):
-                sum_ += {name}({call})
+{cell}
+                sum_ += value_
         found[k] = sum_
 """,
     "plane_largest": """
@@ -62,11 +65,16 @@ BODIES = {
         largest_ = real(0.0)
         for j in range(j0, j1):
             for i in range(i0, i1):
-                value = {name}({call})
-                largest_ = value if not value <= largest_ else largest_
+{cell}
+                largest_ = value_ if not value_ <= largest_ else largest_
         found[k] = largest_
 """,
 }
+
+LOOP_NAMES = {"k0", "k1", "j0", "j1", "i0", "i1", "parity", "found", "sum_", "largest_", "value_"}
+
+INDENT = 16 * " "
+"""That of what is done for a cell."""
 
 WITH_RESULTS = ("plane_sum", "plane_largest")
 """Roles whose loops fill an array, an element for each plane."""
@@ -85,21 +93,43 @@ def python_source(functions: dict[str, CellFunction], dtype: str) -> str:
 
 def _function(function: CellFunction) -> str:
     arguments = ", ".join((*DIMENSIONS, *function.parameters))
-    statements = [ast.unparse(ast.fix_missing_locations(node)) for node in function.body]
-    body = "\n".join(_indented(statement) for statement in statements)
+    body = indent(_text(function.body), "    ")
     return FUNCTION.format(name=function.name, arguments=arguments, body=body)
 
 
-def _indented(text: str) -> str:
-    return "\n".join(f"    {line}" for line in text.split("\n"))
+def _text(statements: Sequence[ast.stmt]) -> str:
+    return "\n".join(ast.unparse(ast.fix_missing_locations(node)) for node in statements)
 
 
 def _loop(function: CellFunction) -> str:
     given = list(function.parameters)[3:]
-    call = ", ".join((*DIMENSIONS, "k", "j", "i", *given))
     found = ["found"] if function.role in WITH_RESULTS else []
     return LOOP.format(
         name=function.name,
         arguments=", ".join((*DIMENSIONS, *found, *given)),
-        body=BODIES[function.role].strip().format(name=function.name, call=call),
+        body=BODIES[function.role].strip().format(cell=indent(_cell(function), INDENT)),
     )
+
+
+def _cell(function: CellFunction) -> str:
+    """Return what a loop does for a cell: the body of the function, where it ends at its end.
+
+    A call would do the same; but it is a function more to compile, a third of the time.
+    """
+    target = "value_ = " if function.role in WITH_RESULTS else ""
+    last = function.body[-1]
+    result = last.value if isinstance(last, ast.Return) else None
+    steps = function.body[:-1] if isinstance(last, ast.Return) else function.body
+    if not _fits_into_loop(function, steps):
+        return f"{target}{_call(function)}"
+    return _text(steps) + (f"\n{target}{ast.unparse(result)}" if result else "")
+
+
+def _fits_into_loop(function: CellFunction, steps: Sequence[ast.stmt]) -> bool:
+    """Return whether statements can stand in a loop: none leaves it, and names stay apart."""
+    leaves = any(isinstance(node, ast.Return) for step in steps for node in ast.walk(step))
+    return not leaves and not LOOP_NAMES & function.variables.keys()
+
+
+def _call(function: CellFunction) -> str:
+    return f"{function.name}({', '.join((*DIMENSIONS, *function.parameters))})"
