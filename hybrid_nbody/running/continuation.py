@@ -92,7 +92,7 @@ def refuse_another_run(checkpoint: Path, saved: ModelConfig) -> None:
 def _plain_keys(config: ModelConfig) -> dict[str, Any]:
     """Return the values of a configuration by their keys, such as ``time.dt``."""
     found: dict[str, Any] = {}
-    left = [("", config.model_dump(mode="json"))]
+    left = [("", loader.plain_values(config))]
     while left:
         section, values = left.pop()
         for name, value in values.items():

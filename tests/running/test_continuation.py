@@ -84,9 +84,10 @@ def test_frames_of_other_fields_begin_a_file_of_their_own(start, setting):
     whole = contents(start(FLUID, "whole", "time.steps=30"))
     other = contents(start(FLUID, "other", "time.steps=30", setting))
     folder = start(FLUID, "out")
-    text = run("resume", folder, "--set=time.steps=30", f"--set={setting}").stdout
-    assert "those so far are kept as trajectory.until-0000000020.h5" in text
-    assert "damaged" not in text
+    resumed = run("resume", folder, "--set=time.steps=30", f"--set={setting}")
+    assert "those so far are kept as trajectory.until-0000000020.h5" in resumed.stdout
+    assert "damaged" not in resumed.stdout
+    assert resumed.stderr == ""
     found = contents(folder)
     assert found["step"].tolist() == [20, 24, 28, 30]
     assert found.keys() == other.keys()
