@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from support.configs import load, loads
@@ -224,6 +225,15 @@ def test_a_file_of_events_starts_at_the_folder_of_the_configuration(tmp_path, mo
     assert load("input/x.yaml").sources.file == str(tmp_path / "input" / "events.txt")
     assert load("input/x.yaml", ["sources.file=a.txt"]).sources.file == str(tmp_path / "a.txt")
     assert load("input/x.yaml", ["sources.file=null"]).sources.file is None
+
+
+@pytest.mark.parametrize("cells", [42, 84, 168])
+def test_the_plumes_state_their_solver_themselves(cells):
+    """Their totals follow from it, whatever the defaults are."""
+    data = yaml.safe_load((ROOT / "input" / f"plume_{cells}.yaml").read_text())
+    stated = {name: str(value) for name, value in data["solver"].items()}
+    assert stated == {**COURSE, "max_iterations": "20", "tolerance": "1e-7"}
+    assert data["fluid"]["conserve"] is False
 
 
 @pytest.mark.parametrize("cells", [42, 84, 168])
