@@ -13,6 +13,7 @@ from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.forces.base import JerkForce
 from hybrid_nbody.nbody.integrators.base import IntegratorSetup
 from hybrid_nbody.nbody.kernels.contract import HermiteScratch
+from hybrid_nbody.nbody.kernels.units import power_of_two
 from hybrid_nbody.nbody.step_timer import NullTimer
 
 ROUNDING = 256
@@ -69,8 +70,11 @@ def measured_noise(
     """
     download = setup.backend.download
     maximum = setup.communicator.maximum
-    size = _norm(download(bodies.acceleration))
-    error = _norm(download(_third_difference(force, bodies, scratch)))
+    acceleration = download(bodies.acceleration)
+    most = float(maximum(np.array(np.max(np.abs(acceleration), initial=0.0))))
+    unit = power_of_two(most)
+    size = _norm(acceleration / unit)
+    error = _norm(download(_third_difference(force, bodies, scratch)) / unit)
     largest = float(maximum(np.array(np.max(size, initial=0.0))))
     known = size > ROUNDING * force.rounding * largest
     relative = error[known] / (size[known] * np.linalg.norm(WEIGHTS))

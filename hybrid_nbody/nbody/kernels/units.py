@@ -128,6 +128,11 @@ def _largest(values: NDArray[np.float64]) -> float:
     return float(np.max(magnitude, initial=0.0, where=np.isfinite(magnitude)))
 
 
+def power_of_two(value: float) -> float:
+    """Return the largest power of two up to a positive number; 1 where there is none."""
+    return _unit(_power(value))
+
+
 def _unit(power: int) -> float:
     """Return a power of two, or the nearest one whose inverse is finite, too."""
     return math.ldexp(1.0, max(-LARGEST_POWER, min(power, LARGEST_POWER)))

@@ -76,6 +76,32 @@ def test_rounding_of_forces_does_not_drive_substeps(
     assert abs(energy(models[1], bodies.mass, softening) / before - 1) < error
 
 
+@pytest.mark.parametrize("precision", ["single", "mixed", "double"])
+@pytest.mark.parametrize("powers", [(0, 160), (0, -160), (200, -150), (-200, 200)])
+def test_substeps_scale_exactly_with_powers_of_two(alone, backend, precision, powers):
+    """Of length and time; products of derivatives leave the range of float64 in these units."""
+    length, time = powers
+    bodies = plummer(20, 1)
+    others = Bodies(
+        np.ldexp(bodies.position, length),
+        np.ldexp(bodies.velocity, length - time),
+        np.ldexp(bodies.mass, 3 * length - 2 * time),
+    )
+    plain, scaled = (
+        hermite(each, dt, alone, backend, precision=precision, softening=softening)
+        for each, dt, softening in (
+            (bodies, 0.1, 0.02),
+            (others, 0.1 * 2.0**time, 0.02 * 2.0**length),
+        )
+    )
+    for model in (plain, scaled):
+        model.advance(2)
+    assert scaled.integrator.forces == plain.integrator.forces
+    for name, power in (("position", length), ("velocity", length - time)):
+        expected = np.ldexp(whole(plain, f"bodies/{name}"), power)
+        np.testing.assert_array_equal(whole(scaled, f"bodies/{name}"), expected)
+
+
 def test_in_double_precision_noise_is_far_below_what_the_criterion_sees(alone):
     model = hermite(plummer(240, 1), 0.01, alone, accuracy=1e-3, softening=0.01)
     assert 0 < model.scalars()["force_noise"] < 1e-12

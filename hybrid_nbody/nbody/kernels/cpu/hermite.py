@@ -7,7 +7,11 @@ changed, so that a substep can be repeated.
 import numpy as np
 
 from hybrid_nbody.nbody.integrators.hermite import CANCELLATION, FIRST_SUBSTEP
+from hybrid_nbody.nbody.kernels.contract import Criterion
 from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, linked
+
+EXPONENT = 0x7FF << 52
+"""The bits of a float64 that hold its exponent."""
 
 
 @compiled
@@ -43,8 +47,8 @@ def correct(h, start, acceleration, jerk, corrected):
 def first_steps(accuracy, negligible, acceleration, jerk, result):
     """Fill `result`, (n,), with the first substep of each body, without higher derivatives."""
     for i in range(result.size):
-        a = _norm(acceleration[i])
-        j = _norm(jerk[i])
+        a = _length(acceleration[i])
+        j = _length(jerk[i])
         step = FIRST_SUBSTEP * np.sqrt(accuracy) * a / j
         result[i] = np.inf if a <= negligible else _zero_if_nan(step)
 
@@ -55,24 +59,32 @@ def next_steps(h, criterion, start, acceleration, jerk, result):
 
     Second and third derivatives of the acceleration at the end follow from accelerations and
     jerks at both ends (Makino & Aarseth 1992); a body whose acceleration is negligible does not
-    limit the substep.
+    limit the substep. Times and accelerations are divided by powers of two near a step and near
+    the negligible acceleration: products of derivatives stay in range, and no digit changes.
     """
+    time = _power_of_two(criterion.dt)
+    scale = 1 / _power_of_two(criterion.negligible)
+    scales = (scale, scale * time)
+    limits = Criterion(criterion.accuracy, 1.0, criterion.noise, scale * criterion.negligible)
     for i in range(result.size):
-        a = _norm(acceleration[i])
-        derivatives = _derivatives(h, start, acceleration, jerk, i)
-        step = _substep(h, criterion, a, _norm(jerk[i]), derivatives)
-        result[i] = np.inf if a <= criterion.negligible else _zero_if_nan(step)
+        a = _norm(acceleration[i], scale)
+        j = _norm(jerk[i], scale * time)
+        derivatives = _derivatives(h / time, scales, (start, acceleration, jerk), i)
+        step = time * _substep(h / time, limits, a, j, derivatives)
+        result[i] = np.inf if a <= limits.negligible else _zero_if_nan(step)
 
 
 @linked
-def _derivatives(h, start, acceleration, jerk, i):
+def _derivatives(h, scales, arrays, i):
     """Return the norms of the second and third derivatives of the acceleration of body `i`."""
+    start, acceleration, jerk = arrays
+    scale, jerk_scale = scales
     second_squared = 0.0
     third_squared = 0.0
     for axis in range(3):
-        change = start[2, i, axis] - acceleration[i, axis]
-        j0 = start[3, i, axis]
-        j1 = jerk[i, axis]
+        change = scale * (start[2, i, axis] - acceleration[i, axis])
+        j0 = jerk_scale * start[3, i, axis]
+        j1 = jerk_scale * jerk[i, axis]
         third = (12 * change + 6 * h * (j0 + j1)) / (h * h * h)
         second = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third
         second_squared += second * second
@@ -124,8 +136,26 @@ def _add(value, change):
 
 
 @linked
-def _norm(vector):
-    return np.sqrt(vector[0] * vector[0] + vector[1] * vector[1] + vector[2] * vector[2])
+def _norm(vector, scale):
+    """Return the length of a vector times a scale."""
+    x = scale * vector[0]
+    y = scale * vector[1]
+    z = scale * vector[2]
+    return np.sqrt(x * x + y * y + z * z)
+
+
+@linked
+def _length(vector):
+    """Return the length of a vector whose squares may leave the range."""
+    unit = _power_of_two(max(abs(vector[0]), abs(vector[1]), abs(vector[2])))
+    return unit * _norm(vector, 1 / unit)
+
+
+@linked
+def _power_of_two(value):
+    """Return the largest power of two up to a positive number; 1 where there is none."""
+    power = np.int64(np.float64(value).view(np.int64) & EXPONENT).view(np.float64)
+    return power if 0 < power < np.inf else 1.0
 
 
 @linked

@@ -43,8 +43,18 @@ extern "C" __global__ void correct(int size, double h, const double *start,
     low[size + (size_t)i] = rest;
 }
 
-__device__ inline double norm_of(const double *v) {
-    return sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2]);
+// Return the length of a vector times a scale.
+__device__ inline double norm_of(const double *v, double scale) {
+    double x = scale * v[0], y = scale * v[1], z = scale * v[2];
+    return sqrt(x * x + y * y + z * z);
+}
+
+// Return the length of a vector whose squares may leave the range.
+__device__ inline double length_of(const double *v) {
+    double most = fmax(fabs(v[0]), fmax(fabs(v[1]), fabs(v[2])));
+    int power = most > 0 && most < NO_LIMIT ? ilogb(most) : 0;
+    double scaled[3] = {scalbn(v[0], -power), scalbn(v[1], -power), scalbn(v[2], -power)};
+    return scalbn(norm_of(scaled, 1.0), power);
 }
 
 // Return a body's substep: no limit where its acceleration is negligible, zero where NaN appeared.
@@ -58,7 +68,7 @@ extern "C" __global__ void first_steps(int number, double factor, double negligi
                                        double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= number) return;
-    double a = norm_of(acceleration + 3 * (size_t)i), j = norm_of(jerk + 3 * (size_t)i);
+    double a = length_of(acceleration + 3 * (size_t)i), j = length_of(jerk + 3 * (size_t)i);
     result[i] = limit(a, negligible, factor * a / j);
 }
 
@@ -77,24 +87,26 @@ __device__ inline double substep(double h, double accuracy, double error, double
     return step > longest ? longest : step;
 }
 
-extern "C" __global__ void next_steps(int number, double h, double accuracy, double noise,
-                                      double negligible, const double *start,
-                                      const double *acceleration, const double *jerk,
-                                      double *result) {
+// `h` is in units of `time`, `negligible` has been multiplied by `scale` as accelerations are: both
+// are powers of two that keep products of derivatives in range and change no digit.
+extern "C" __global__ void next_steps(int number, double time, double scale, double h,
+                                      double accuracy, double noise, double negligible,
+                                      const double *start, const double *acceleration,
+                                      const double *jerk, double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= number) return;
     size_t size = 3 * (size_t)number, at = 3 * (size_t)i;
-    double second[3], third[3];
+    double second[3], third[3], jerk_scale = scale * time;
     for (int k = 0; k < 3; ++k) {
-        double change = start[2 * size + at + k] - acceleration[at + k];
-        double j0 = start[3 * size + at + k], j1 = jerk[at + k];
+        double change = scale * (start[2 * size + at + k] - acceleration[at + k]);
+        double j0 = jerk_scale * start[3 * size + at + k], j1 = jerk_scale * jerk[at + k];
         third[k] = (12 * change + 6 * h * (j0 + j1)) / (h * h * h);
         second[k] = (-6 * change - h * (4 * j0 + 2 * j1)) / (h * h) + h * third[k];
     }
-    double a = norm_of(acceleration + at), j = norm_of(jerk + at);
+    double a = norm_of(acceleration + at, scale), j = norm_of(jerk + at, jerk_scale);
     double error = noise * (a + h * j) + CANCELLATION * negligible;
-    double step = substep(h, accuracy, error, a, j, norm_of(second), norm_of(third));
-    result[i] = limit(a, negligible, step);
+    double step = substep(h, accuracy, error, a, j, norm_of(second, 1.0), norm_of(third, 1.0));
+    result[i] = limit(a, negligible, time * step);
 }
 
 // Fill `start` with the end of a substep, from which the next one begins.

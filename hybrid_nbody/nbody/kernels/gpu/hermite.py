@@ -15,6 +15,7 @@ from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.nbody.integrators.hermite import CANCELLATION, FIRST_SUBSTEP
 from hybrid_nbody.nbody.kernels.contract import Corrected, Criterion
+from hybrid_nbody.nbody.kernels.units import power_of_two
 
 SOURCE = Path(__file__).with_name("hermite.cu")
 
@@ -71,8 +72,10 @@ class Formulas:
         result: Array,
     ) -> None:
         """Fill `result`, (n,), with the substep of each body that follows one of length `h`."""
-        limits = (criterion.accuracy, criterion.noise, criterion.negligible)
-        numbers = map(np.float64, (h, *limits))
+        time = power_of_two(criterion.dt)
+        scale = 1 / power_of_two(criterion.negligible)
+        limits = (criterion.accuracy, criterion.noise, scale * criterion.negligible)
+        numbers = map(np.float64, (time, scale, h / time, *limits))
         self._launch("next_steps", result.size, *numbers, start, acceleration, jerk, result)
 
     def keep(self, acceleration: Array, jerk: Array, corrected: Corrected, start: Array) -> None:
