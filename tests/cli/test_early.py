@@ -53,12 +53,17 @@ def test_afterwards_signals_do_what_they_do_elsewhere(tmp_path, mpirun, command)
 
 
 def test_a_ctrl_c_interrupts_after_the_imports():
+    """Also where the tests themselves run in the background, which ignores it."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     done = []
-    with pytest.raises(KeyboardInterrupt), interrupted_afterwards():
-        os.kill(os.getpid(), signal.SIGINT)
-        done.append("all")
+    try:
+        with pytest.raises(KeyboardInterrupt), interrupted_afterwards():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("all")
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, previous)
     assert done == ["all"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_where_a_ctrl_c_is_ignored_it_stays_so():
