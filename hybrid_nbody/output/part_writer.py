@@ -64,6 +64,12 @@ class Batch:
         (self.frames if is_frame else self.rows).append(values)
         self.size += bytes_of(values)
 
+    def join(self, later: "Batch") -> None:
+        """Add what came later."""
+        self.frames += later.frames
+        self.rows += later.rows
+        self.size += later.size
+
 
 def bytes_of(values: Entry) -> int:
     """Return the bytes of the values of a frame or row."""
@@ -204,9 +210,19 @@ class PartWriter:
         that is always replaced for ever.
         """
         while len(self._superseded) > keep + 1:
-            self._queue.remove(self._superseded[1])
+            self._take_back(self._superseded[1])
             del self._superseded[1]
             self._actions -= 1
+
+    def _take_back(self, action: Action) -> None:
+        """Remove an action; what was to be written before and after it goes into one part."""
+        place = self._queue.index(action)
+        del self._queue[place]
+        before = self._queue[place - 1] if place else None
+        after = self._queue[place] if place < len(self._queue) else None
+        if isinstance(before, Batch) and isinstance(after, Batch):
+            before.join(after)
+            del self._queue[place]
 
     def wait_for_actions(self) -> None:
         """Return once all actions are done; raises `FileError` as `then`."""

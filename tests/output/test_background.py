@@ -11,6 +11,7 @@ from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.checkpoint import checkpoints, load_checkpoint
 from hybrid_nbody.files.listing import load_listing
+from hybrid_nbody.files.parts import parts_folder
 from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import checkpoint, sharing, waits
 from hybrid_nbody.output.checkpoint import CheckpointWriter
@@ -140,7 +141,9 @@ def test_the_run_waits_for_the_checkpoint_before(tmp_path, alone, monkeypatch):
 
 def test_of_small_states_that_wait_the_next_and_the_newest_are_written(tmp_path, alone):
     """While one is written the run goes on; what newer ones would remove is not written, but for
-    the one whose turn is next: else a run that is faster than its disk would write none.
+    the one whose turn is next: else a run that is faster than its disk would write none. Rows on
+    both sides of one that is not written share a part: else there would be more of them all the
+    time than are written, and the newest checkpoint would never have its turn.
     """
     trajectory = Trajectory(tmp_path / NAME, alone)
     model = RowsModel(NUMBER, alone)
@@ -161,6 +164,8 @@ def test_of_small_states_that_wait_the_next_and_the_newest_are_written(tmp_path,
     free.set()
     trajectory.wait_for_actions()
     assert done == [0, 1, 3, 4, "another"]
+    parts = sorted(path.name for path in parts_folder(trajectory.path).glob("part-*"))
+    assert len(parts) == 4, parts  # of step 0, of 1 and 2, of 3, of 4
     trajectory.close()
     assert writer(trajectory).is_small(model)
 
