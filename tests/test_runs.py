@@ -303,34 +303,33 @@ import resource, sys
 from hybrid_nbody.parallel.communicator import start_mpi
 start_mpi()  # which needs files of its own
 import os
-reserve, left = os.posix_fallocate, [int(sys.argv[1])]
-def reserve_and_fill(*arguments):
-    reserve(*arguments)
-    left[0] -= 1
+reserve, name, left = os.posix_fallocate, sys.argv[1], [int(sys.argv[2])]
+def reserve_and_fill(descriptor, *arguments):
+    reserve(descriptor, *arguments)
+    left[0] -= name in os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
     if not left[0]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 os.posix_fallocate = reserve_and_fill
 from hybrid_nbody.cli.main import main
-sys.exit(main(sys.argv[2:]))
+sys.exit(main(sys.argv[3:]))
 """
+"""The disk fills once room is found for a file, the given one of those with a word in their names."""
 
 
 EVERY = {"trajectory": 5, "checkpoint": 25}
 
 
 @pytest.mark.parametrize(
-    ("script", "number", "frames"),
+    ("script", "frames"),
     [
-        pytest.param(LIMITED, 4_000, 0, id="at the first frame"),
-        pytest.param(FILLED, 15, 2, id="later"),
+        pytest.param([LIMITED, 4_000], 0, id="at the first frame"),
+        pytest.param([FILLED, "checkpoint", 2], 2, id="later"),
     ],
 )
-def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(
-    job, tmp_path, script, number, frames
-):
+def test_a_full_disk_is_exit_4_and_earlier_files_stay_readable(job, tmp_path, script, frames):
     """A file-size limit stops writing as a full disk does."""
     options = [f"--set=output.{name}={{every_steps: {n}}}" for name, n in EVERY.items()]
-    result = run_fast(["-c", script, number, job, *options])
+    result = run_fast(["-c", *script, job, *options])
     assert result.returncode == 4, result.stderr
     assert "the file size limit is reached" in result.stderr
     assert "Traceback" not in result.stderr
@@ -355,7 +354,8 @@ def test_a_disk_that_fills_after_room_was_found_is_one_line_on_the_file(
     job, tmp_path, reservations, settings, file
 ):
     """No file can be written any more, the log neither; its failure is not the one to tell."""
-    words = [reservations, job, *(f"--set={setting}" for setting in settings)]
+    any_file = ""
+    words = [any_file, reservations, job, *(f"--set={setting}" for setting in settings)]
     result = run_fast(["-c", FILLED, *words])
     assert result.returncode == 4, result.stderr
     (line,) = result.stderr.splitlines()
