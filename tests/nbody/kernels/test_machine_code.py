@@ -9,7 +9,7 @@ for a run of them, and all its targets: fetching, and adding up.
 from functools import cache
 
 import pytest
-from support.nvrtc import compile_to_cubin
+from support.nvrtc import optimized_cubin
 from support.sass import FLOAT64, LOCAL_MEMORY, ROOT, pair_loops
 
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, compile_options
@@ -61,7 +61,7 @@ def loops(precision, targets, replaced=("", ""), options=gpu.OPTIONS):
     text = gpu.SOURCE.read_text()
     assert replaced[0] in text
     return pair_loops(
-        compile_to_cubin(text.replace(*replaced), compile_options(macros, options), ARCHITECTURE)
+        optimized_cubin(text.replace(*replaced), compile_options(macros, options), ARCHITECTURE)
     )
 
 
@@ -123,7 +123,7 @@ def loops_of_pairs(replaced=("", ""), short=False):
     text = symmetric.SOURCE.read_text()
     assert replaced[0] in text
     return pair_loops(
-        compile_to_cubin(
+        optimized_cubin(
             text.replace(*replaced), compile_options(symmetric.defines(short)), ARCHITECTURE
         )
     )
