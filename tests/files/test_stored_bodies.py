@@ -52,10 +52,15 @@ def path(request, write_checkpoint, write_run, in_folder):
     return in_folder / "bodies.csv"
 
 
+@pytest.fixture
+def whole(path):
+    """The bodies of that file."""
+    return read_bodies(path)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cuts=st.lists(st.integers(0, NUMBER), max_size=3))
-def test_any_split_gives_the_rows_of_the_whole(path, cuts):
-    whole = read_bodies(path)
+def test_any_split_gives_the_rows_of_the_whole(path, whole, cuts):
     edges = [0, *sorted(cuts), NUMBER]
     with open_bodies(path) as stored:
         parts = [stored.rows(a, b) for a, b in zip(edges, edges[1:], strict=False)]

@@ -101,7 +101,7 @@ def test_slabs_agree_with_the_whole(
 
 
 @settings(max_examples=12, deadline=None)
-@given(obstacles, st.sampled_from([5, 48]), st.tuples(*[st.booleans()] * 3))
+@given(obstacles, st.sampled_from([20, 48]), st.tuples(*[st.booleans()] * 3))
 def test_cells_near_obstacles_alone_are_computed(
     some: list[Obstacle], piece: int, periodic: tuple[bool, bool, bool]
 ) -> None:
