@@ -313,7 +313,7 @@ os.posix_fallocate = reserve_and_fill
 from hybrid_nbody.cli.main import main
 sys.exit(main(sys.argv[3:]))
 """
-"""The disk fills once room is found for a file, the given one of those with a word in their names."""
+"""The disk fills once room is found for the nth file whose name has a word in it."""
 
 
 EVERY = {"trajectory": 5, "checkpoint": 25}
