@@ -4,7 +4,7 @@ The formula of a pair is in ``pair_force``; ``sums`` hands targets to threads, a
 whole steps without returning to Python.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 import numpy as np
 from numba import njit
@@ -61,6 +61,7 @@ class Kernels:
         precision = PRECISIONS[pair_force.precision]
         number = len(state.mass)
         self.threads: int = backend.threads
+        self.is_long = is_long(len(state.source_index), number, self.threads)
         self.local = precision.local
         self.units = pair_force.units
         self.law = tuple(_law(state, pair_force, precision))
@@ -89,33 +90,38 @@ class Kernels:
 
     def accelerations(self, state: State) -> None:
         """Fill ``state.acceleration`` from the packed sources."""
-        packed = (state.starts, self.origin, self.offset, self.mass)
-        for piece in self._pieces(state):
-            targets = (state.own_position[piece], state.source_index[piece])
-            accelerations(targets, packed, self.law, state.acceleration[piece])
+        packed = self._packed(state)
+        given = (state.own_position, state.source_index, state.acceleration)
+        for position, index, result in self._pieces(state, given):
+            accelerations((position, index), packed, self.law, result)
 
     def potential(self, state: State, result: Array) -> None:
         """Fill `result`, (n,), with the potential at this rank's bodies."""
-        for piece in self._pieces(state):
-            targets = (state.own_position[piece], state.source_index[piece])
-            potentials(targets, self._packed(state), self.law, result[piece])
+        packed = self._packed(state)
+        given = (state.own_position, state.source_index, result)
+        for position, index, some in self._pieces(state, given):
+            potentials((position, index), packed, self.law, some)
 
-    def _pieces(self, state: State) -> Iterator[slice]:
-        """Yield the targets that are computed before Python is asked for signals."""
-        return pieces(len(state.source_index), len(state.mass), self.threads)
+    def _pieces(self, state: State, arrays: tuple[Array, ...]) -> Iterable[tuple[Array, ...]]:
+        """Return the rows of arrays of targets that are computed before Python hears a Ctrl-C.
+
+        The arrays themselves where the force is short: cutting them takes as long as the force of a
+        few bodies.
+        """
+        if not self.is_long:
+            return (arrays,)
+        cuts = pieces(len(state.source_index), len(state.mass), self.threads)
+        return (tuple(array[cut] for array in arrays) for cut in cuts)
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
         moving = self._velocities()
         arrangement = (state.order, self.local)
         pack_offsets(velocity, 1 / self.units.speed, arrangement, (state.starts, *moving))
-        own = velocity[state.own]
         sources = (*self._packed(state), *moving)
-        for piece in self._pieces(state):
-            targets = (state.own_position[piece], state.source_index[piece], own[piece])
-            accelerations_and_jerks(
-                targets, sources, self.law, state.acceleration[piece], jerk[piece]
-            )
+        targets = (state.own_position, state.source_index, velocity[state.own])
+        for *some, result, rates in self._pieces(state, (*targets, state.acceleration, jerk)):
+            accelerations_and_jerks(tuple(some), sources, self.law, result, rates)
 
     def _velocities(self) -> tuple[Array, Array]:
         """Return the arrays of packed velocities, made when the first jerks are computed."""
@@ -134,8 +140,7 @@ class Kernels:
 
     def run(self, state: State, plan: StepPlan, steps: int) -> float:
         """Take whole steps of a rank that owns every body; return the seconds spent in forces."""
-        number = len(state.mass)
-        if is_long(number, number, self.threads):
+        if self.is_long:
             return self._run_long(state, plan, steps)
         actions, lengths = plan.encoded()
         physics = self._physics(state, self._packed(state))
