@@ -41,7 +41,7 @@ def test_rows_of_any_number_of_ranks_are_written(
     trajectory = start(shared_tmp_path, RowsModel(number, communicator), [0, 2, 3])
     trajectory.close()
     communicator.barrier()
-    check(shared_tmp_path / NAME, number, [0, 2, 3])
+    communicator.only_on_root(lambda: check(shared_tmp_path / NAME, number, [0, 2, 3]))
 
 
 @pytest.mark.mpi

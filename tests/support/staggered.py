@@ -23,6 +23,8 @@ TUNNEL = Faces(*(Face("free-slip"),) * 4, INLET, Face("outflow"))
 """Fluid enters below and leaves above."""
 
 TOLERANCE = {"f4": 1e-6, "f8": 1e-12}
+ROUGH = Accuracy(1e-5, 60)
+"""Enough for what rounding does not change."""
 
 
 @cache
@@ -78,6 +80,25 @@ def put(stepper, velocity, density=None, time=0.0):
 def advance(stepper, time, dt):
     """Take a step."""
     stepper.step(Span(time, dt, time + dt))
+
+
+def fields_after(stepper, velocity, steps, dt):
+    """Return all fields of a flow with a density after some steps: a rank's first plane, and its
+    cells.
+    """
+    put(stepper, velocity, lambda x, y, z: np.sin(9.0 * (x + y * z)))
+    for step in range(steps):
+        advance(stepper, dt * step, dt)
+    state = stepper.state
+    fields = (*state.velocity, state.pressure, state.scalars["density"])
+    return stepper.grid.first, [own(stepper, field) for field in fields]
+
+
+def assert_same_planes(mine, whole):
+    """Compare what `fields_after` returns of a rank's planes and of all planes."""
+    first, fields = mine
+    for field, all_planes in zip(fields, whole[1], strict=True):
+        np.testing.assert_array_equal(field, all_planes[first : first + len(field)])
 
 
 def own(stepper, array):
