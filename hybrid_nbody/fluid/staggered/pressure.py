@@ -100,7 +100,7 @@ class Projection:
         """Return the largest divergence that may be left; 0: all iterations are done."""
         if not self.accuracy.tolerance:
             return 0.0
-        speed = self.grid.largest_speed(velocity)
+        speed = max(self.grid.largest_speed(velocity), self.solids.speed)
         unbalanced = self.right_side.unbalanced(velocity, speed, self.x)
         return self.accuracy.tolerance * speed + 2.0 * unbalanced
 

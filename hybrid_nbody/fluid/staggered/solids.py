@@ -64,6 +64,8 @@ class Solids:
         The open part of the low faces of cells along x, y and z.
     velocity : tuple of array
         That of the solid at the same faces.
+    speed : float
+        The largest component of these velocities, on all ranks.
     reach : tuple of array
         What is known at the same faces; see `hybrid_nbody.fluid.kernels.cells.obstacles`.
     of_cells : array
@@ -91,6 +93,7 @@ class Solids:
         self.openings: Vector = grid.vector() if self.masked else same
         self.reach: Vector = grid.vector() if self.masked else same
         self.velocity: Vector = grid.vector() if self.moving else same
+        self.speed = 0.0
         self.of_cells, self.owner, self.pocket = grid.vector() if self.masked else same
         self.pockets: tuple[Pocket, ...] = ()
         self.thin = ThinSolids()
@@ -121,6 +124,7 @@ class Solids:
         self.slices = near.part.within(whole)
         self.near = region_of(self.slices)
         self._enter_all(near.openings, before)
+        self.speed = grid.largest_speed(self.velocity) if self.moving else 0.0
         for array in (self.of_cells, *self.reach):
             self._deepen(array)
 
