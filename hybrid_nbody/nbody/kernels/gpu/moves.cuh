@@ -17,10 +17,11 @@ struct Moves {
     double lengths[MOST_MOVES];
 };
 
-// Add up the parts; then kick and drift until the next force. A thread moves one coordinate.
-extern "C" __global__ void combine_and_move(int targets, const int *bodies, double scale,
-                                            const double *partial, Moves moves, double *position,
-                                            double *velocity, double *acceleration) {
+// Add up the parts, as `combine` does; then kick and drift until the next force. A thread moves one
+// coordinate.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    combine_and_move(int targets, const int *bodies, double scale, const double *partial,
+                     Moves moves, double *position, double *velocity, double *acceleration) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= 3 * targets) return;
     int at = 3 * bodies[i % targets] + i / targets;

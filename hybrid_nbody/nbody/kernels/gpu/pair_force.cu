@@ -380,8 +380,11 @@ SUM_KERNEL(accelerations_of_equal_masses, EqualMasses, TARGETS, 1)
 SUM_KERNEL(accelerations_and_jerks, AccelerationAndJerk, JERK_TARGETS, 1)
 SUM_KERNEL(potentials, Potential, TARGETS, BLOCKS_OF_FOUR_TARGETS(5))
 
-extern "C" __global__ void combine(int components, int targets, const int *bodies, double scale,
-                                   const double *partial, double *result) {
+// Bound to one block a multiprocessor, the compiler loads all parts before it adds the first: else a
+// third of them, and a thread waits three times.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    combine(int components, int targets, const int *bodies, double scale, const double *partial,
+            double *result) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i < components * targets)
         combine_parts(i, components, targets, bodies, scale, partial, result);
