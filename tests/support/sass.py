@@ -47,6 +47,11 @@ def pair_loops(cubin: bytes) -> dict[str, Loop]:
     return found
 
 
+def instructions_of(cubin, kernel):
+    """Return the instructions of a kernel, without predicates."""
+    return _parsed(_kernels(_disassembled(cubin))[kernel])[0]
+
+
 def _nvdisasm() -> str:
     """Return the path of the program in the distribution of that name."""
     files = metadata.files("nvidia-cuda-nvdisasm") or []

@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 from support.nvrtc import optimized_cubin
-from support.sass import FLOAT64, LOCAL_MEMORY, ROOT, pair_loops
+from support.sass import FLOAT64, LOCAL_MEMORY, ROOT, instructions_of, pair_loops
 
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, compile_options
 from hybrid_nbody.benchmarks.gravity.limits import (
@@ -50,19 +50,24 @@ TUNINGS = [
     for precision, t in DEFAULTS.items()
     for targets in sorted({k for _, k in t.targets})
 ]
+TARGETS_OF_SINGLE = dict(TUNINGS)["single"]
+"""The most of a lane."""
 CASES = [(*tuning, kernel) for tuning in TUNINGS for kernel in NAMES]
 
 
-@cache
-def loops(precision, targets, replaced=("", ""), options=gpu.OPTIONS):
-    """Return the loop over sources of each kernel."""
+def code_of(precision, targets, replaced=("", ""), options=gpu.OPTIONS):
+    """Return the machine code of all kernels."""
     tuning = Tuning(0, ((NUMBER, targets),), DEFAULTS[precision].jerk_targets)
     macros = gpu.defines(precision, Layout.of(NUMBER), tuning, NUMBER, NUMBER)
     text = gpu.SOURCE.read_text()
     assert replaced[0] in text
-    return pair_loops(
-        optimized_cubin(text.replace(*replaced), compile_options(macros, options), ARCHITECTURE)
-    )
+    return optimized_cubin(text.replace(*replaced), compile_options(macros, options), ARCHITECTURE)
+
+
+@cache
+def loops(*choices, **changes):
+    """Return the loop over sources of each kernel; parameters as in `code_of`."""
+    return pair_loops(code_of(*choices, **changes))
 
 
 def least(precision, kernel):
@@ -98,6 +103,15 @@ def test_instructions_of_float64(precision, targets, kernel):
 @pytest.mark.parametrize(("precision", "targets", "kernel"), CASES)
 def test_sums_stay_in_registers(precision, targets, kernel):
     assert loops(precision, targets)[kernel].count(LOCAL_MEMORY) == 0
+
+
+@pytest.mark.parametrize("kernel", ["combine", "combine_and_move"])
+def test_all_parts_are_loaded_before_the_first_is_added(kernel):
+    """A thread waits for the memory once."""
+    code = instructions_of(code_of("single", TARGETS_OF_SINGLE), kernel)
+    first = next(index for index, found in enumerate(code) if found.startswith("DADD"))
+    loads = sum(found.startswith("LDG") for found in code[:first])
+    assert loads >= Layout.of(NUMBER).parts
 
 
 # ---- Each pair once ------------------------------------------------------------------------------
