@@ -25,14 +25,21 @@ def replace_unwritable_cache(variable: str, folder: str | Path) -> None:
     reason = _why_unwritable(Path(folder))
     if not reason:
         return
-    cache_faults.append(
-        f"the cache of kernels, {folder}, cannot be written ({reason}): they are compiled at every "
-        f"start; set {variable} to a folder that can be written"
-    )
+    note_unwritable_cache(variable, folder, reason)
     with suppress(OSError):
         own = tempfile.mkdtemp(prefix="hybrid_nbody-kernels-")
         atexit.register(shutil.rmtree, own, ignore_errors=True)
         os.environ[variable] = own
+
+
+def note_unwritable_cache(variable: str, folder: str | Path, reason: str) -> None:
+    """Note, once, why a cache cannot be written; parameters as in `replace_unwritable_cache`."""
+    fault = (
+        f"the cache of kernels, {folder}, cannot be written ({reason}): they are compiled at every "
+        f"start; set {variable} to a folder that can be written"
+    )
+    if fault not in cache_faults:
+        cache_faults.append(fault)
 
 
 def digest_of_kernels(package: Path = Path(__file__).parents[1]) -> str:

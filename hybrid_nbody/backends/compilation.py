@@ -8,15 +8,18 @@ whole.
 """
 
 import gc
+import os
 import uuid
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from numba.core import compiler, event
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import Cache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
+
+from hybrid_nbody.backends.caches import note_unwritable_cache
 
 LOOP_ARGUMENTS = 7
 """Arguments by position with which Numba compiles the body of a parallel loop."""
@@ -29,6 +32,7 @@ def compile_once() -> None:
         generator._library_class = LinkedLibrary
         event.register("numba:compile", _Pause())
         IndexDataCacheFile._data_name = _unique_data_name
+        Cache._guard_against_spurious_io_errors = _despite_faults
         compiler.compile_ir = _for_loops_alone(compiler.compile_ir)
 
 
@@ -58,6 +62,16 @@ def _unique_data_name(cache: Any, number: int) -> str:
     """
     name: str = cache._data_name_pattern.format(number=uuid.uuid4().int)
     return name
+
+
+@contextmanager
+def _despite_faults(cache: Any) -> Iterator[None]:
+    """Go on where the code of a function cannot be kept, as on a full disk."""
+    try:
+        yield
+    except OSError as error:
+        folder = os.environ["NUMBA_CACHE_DIR"]
+        note_unwritable_cache("NUMBA_CACHE_DIR", folder, error.strerror or str(error))
 
 
 def at_first_compilation(action: Callable[[], object]) -> AbstractContextManager[object]:

@@ -53,6 +53,51 @@ def test_a_cache_that_cannot_be_written_is_told_once(tmp_path):
     assert "finished at step 2" in text
 
 
+FULL_DISK = """
+import resource
+import numpy as np
+from hybrid_nbody.backends.caches import cache_faults
+from hybrid_nbody.backends.cpu import CpuBackend
+CpuBackend(1)
+from hybrid_nbody.nbody.kernels.cpu.sums import add_scaled
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+for dtype in ("f4", "f8"):
+    result = np.ones((2, 3), dtype)
+    add_scaled(result, 2.0, result)
+    print(result.sum())
+print(len(cache_faults), cache_faults[0])
+"""
+
+
+def test_a_disk_that_fills_costs_the_kernels_of_the_cache_alone(tmp_path):
+    text = python(FULL_DISK, NUMBA_CACHE_DIR=str(tmp_path))
+    *sums, fault = text.splitlines()
+    assert sums == ["18.0", "18.0"]
+    assert fault.startswith(
+        f"1 the cache of kernels, {tmp_path}, cannot be written (File too large)"
+    )
+
+
+NO_SPACE = """
+import resource
+from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.errors import FileError
+CpuBackend(1)
+from hybrid_nbody.backends.cells.cpu import loaded
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+try:
+    loaded("number = 1\\n" * 100)
+except FileError as error:
+    print(error)
+"""
+
+
+def test_a_disk_too_full_for_a_source_is_named(tmp_path):
+    text = python(NO_SPACE, NUMBA_CACHE_DIR=str(tmp_path))
+    assert text.startswith(f"{tmp_path / 'generated'}: the source of kernels cannot be written")
+    assert list((tmp_path / "generated").iterdir()) == []
+
+
 def test_a_package_is_refused_as_long_as_it_is_said_to_be_missing(tmp_path, monkeypatch):
     (tmp_path / "here_today.py").write_text("answer = 42")
     monkeypatch.syspath_prepend(tmp_path)

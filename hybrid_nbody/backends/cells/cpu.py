@@ -25,6 +25,7 @@ from hybrid_nbody.backends.cells.translation import (
     sizes,
 )
 from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.errors import FileError
 
 WHOLE_NUMBERS = 7 + len(DIMENSIONS)
 """Numbers that every loop is given first: a region, a parity, and sizes of arrays."""
@@ -144,7 +145,13 @@ def _module(digest: str, source: Callable[[], str]) -> ModuleType:
     name = f"hybrid_nbody_cells_{digest}"
     path = Path(os.environ["NUMBA_CACHE_DIR"], "generated", f"{name}.py")
     if not path.exists():
-        _write_once(path, source())
+        try:
+            _write_once(path, source())
+        except OSError as error:
+            raise FileError(
+                f"{path.parent}: the source of kernels cannot be written there "
+                f"({error.strerror}); make space, or set NUMBA_CACHE_DIR to another folder"
+            ) from error
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader  # a file of this name is there
     module = importlib.util.module_from_spec(spec)
@@ -156,8 +163,8 @@ def _module(digest: str, source: Callable[[], str]) -> ModuleType:
 def _write_once(path: Path, text: str) -> None:
     """Write a file unless it is there: what Numba cached is not used for a younger one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp", delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".tmp") as file:
         file.write(text)
-    with suppress(FileExistsError):  # another rank was first
-        os.link(file.name, path)
-    os.unlink(file.name)
+        file.flush()
+        with suppress(FileExistsError):  # another rank was first
+            os.link(file.name, path)
