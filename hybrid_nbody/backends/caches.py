@@ -8,6 +8,8 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from hybrid_nbody.files.atomic import reason
+
 cache_faults: list[str] = []
 """What is wrong with the caches of compiled kernels, to be told once a run."""
 
@@ -22,20 +24,20 @@ def replace_unwritable_cache(variable: str, folder: str | Path) -> None:
     folder : str or Path
         The cache that is used now.
     """
-    reason = _why_unwritable(Path(folder))
-    if not reason:
+    why = _why_unwritable(Path(folder))
+    if not why:
         return
-    note_unwritable_cache(variable, folder, reason)
+    note_unwritable_cache(variable, folder, why)
     with suppress(OSError):
         own = tempfile.mkdtemp(prefix="hybrid_nbody-kernels-")
         atexit.register(shutil.rmtree, own, ignore_errors=True)
         os.environ[variable] = own
 
 
-def note_unwritable_cache(variable: str, folder: str | Path, reason: str) -> None:
+def note_unwritable_cache(variable: str, folder: str | Path, why: str) -> None:
     """Note, once, why a cache cannot be written; parameters as in `replace_unwritable_cache`."""
     fault = (
-        f"the cache of kernels, {folder}, cannot be written ({reason}): they are compiled at every "
+        f"the cache of kernels, {folder}, cannot be written ({why}): they are compiled at every "
         f"start; set {variable} to a folder that can be written"
     )
     if fault not in cache_faults:
@@ -73,4 +75,4 @@ def _why_unwritable(folder: Path) -> str:
         with tempfile.TemporaryFile(dir=folder):
             return ""
     except OSError as error:
-        return error.strerror or str(error)
+        return reason(error)

@@ -20,6 +20,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
 
 from hybrid_nbody.backends.caches import note_unwritable_cache
+from hybrid_nbody.files.atomic import reason
 
 LOOP_ARGUMENTS = 7
 """Arguments by position with which Numba compiles the body of a parallel loop."""
@@ -71,7 +72,7 @@ def _despite_faults(cache: Any) -> Iterator[None]:
         yield
     except OSError as error:
         folder = os.environ["NUMBA_CACHE_DIR"]
-        note_unwritable_cache("NUMBA_CACHE_DIR", folder, error.strerror or str(error))
+        note_unwritable_cache("NUMBA_CACHE_DIR", folder, reason(error))
 
 
 def at_first_compilation(action: Callable[[], object]) -> AbstractContextManager[object]:

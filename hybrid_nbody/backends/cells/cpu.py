@@ -26,6 +26,7 @@ from hybrid_nbody.backends.cells.translation import (
 )
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.errors import FileError
+from hybrid_nbody.files.atomic import reason
 
 WHOLE_NUMBERS = 7 + len(DIMENSIONS)
 """Numbers that every loop is given first: a region, a parity, and sizes of arrays."""
@@ -150,7 +151,7 @@ def _module(digest: str, source: Callable[[], str]) -> ModuleType:
         except OSError as error:
             raise FileError(
                 f"{path.parent}: the source of kernels cannot be written there "
-                f"({error.strerror}); make space, or set NUMBA_CACHE_DIR to another folder"
+                f"({reason(error)}); make space, or set NUMBA_CACHE_DIR to another folder"
             ) from error
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec and spec.loader  # a file of this name is there
