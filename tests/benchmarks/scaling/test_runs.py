@@ -1,5 +1,7 @@
 """Teams of ranks make devices and transports once, whatever they run one after another."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
@@ -26,11 +28,9 @@ def connected(monkeypatch):
 
 
 def carried(team, transport):
-    """Run everything on a team, one of it watched too; return the transports below the
-    exchanges.
-    """
+    """Run everything on a team, watched and not; return the transports below the exchanges."""
     found = []
-    for kind, series in [(WatchedRun, SERIES[0]), *((Run, series) for series in SERIES)]:
+    for kind, series in product((Run, WatchedRun), SERIES):
         compute = {
             "backend": "cpu",
             "threads": 1,
