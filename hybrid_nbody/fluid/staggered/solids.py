@@ -124,7 +124,8 @@ class Solids:
         self.slices = near.part.within(whole)
         self.near = region_of(self.slices)
         self._enter_all(near.openings, before)
-        self.speed = grid.largest_speed(self.velocity) if self.moving else 0.0
+        if self.moving:
+            self.speed = grid.largest_speed(self.velocity)
         for array in (self.of_cells, *self.reach):
             self._deepen(array)
 
