@@ -27,6 +27,7 @@ PEAK = Peak(single=30e12, double=15e12, roots=4e12, copy=4e12)
 PAIRS = 40
 TRANSLATIONS = 6
 SECONDS = {"pack": 2e-5, "combine": 1e-5, "pack_moving": 3e-5}
+SECONDS["combine_accelerations_and_jerks"] = SECONDS["combine"]
 SUM = 1e-3
 
 

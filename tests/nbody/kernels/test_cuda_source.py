@@ -23,6 +23,7 @@ KERNELS = (
     b"accelerations_and_jerks",
     b"potentials",
     b"combine",
+    b"combine_accelerations_and_jerks",
     b"combine_and_move",
     b"add_scaled",
 )

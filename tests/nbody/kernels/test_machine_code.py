@@ -105,7 +105,9 @@ def test_sums_stay_in_registers(precision, targets, kernel):
     assert loops(precision, targets)[kernel].count(LOCAL_MEMORY) == 0
 
 
-@pytest.mark.parametrize("kernel", ["combine", "combine_and_move"])
+@pytest.mark.parametrize(
+    "kernel", ["combine", "combine_accelerations_and_jerks", "combine_and_move"]
+)
 def test_all_parts_are_loaded_before_the_first_is_added(kernel):
     """A thread waits for the memory once."""
     code = instructions_of(code_of("single", TARGETS_OF_SINGLE), kernel)

@@ -29,7 +29,7 @@ from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
 SOURCE = Path(__file__).with_name("pair_force.cu")
-HEADERS = SOURCE.with_name("moves.cuh"), SOURCE.with_name("few_bodies.cuh")
+HEADERS = tuple(map(SOURCE.with_name, ("totals.cuh", "moves.cuh", "few_bodies.cuh")))
 COUNT_SOURCE = SOURCE.with_name("activity.cu")
 OPTIONS = (*FLUSH_DENORMALS, f"-I{SOURCE.parent}")
 """Options of NVRTC that ``pair_force.cu`` is compiled with."""
@@ -225,13 +225,14 @@ class Kernels:
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
         moving, relative = self._pack_moving(state, velocity)
-        both = self.workspace.array("accelerations and jerks", (len(jerk), 6), "f8")
         name = "accelerations_and_jerks"
         scale = np.float64(self.units.accelerations(self.pair_force.G))
         kernel = PairKernel(name, self.jerk_targets, scale, moving, relative[state.own])
-        self._sum(state, kernel, both)
-        state.acceleration[:] = both[:, :3]
-        self.backend.xp.multiply(both[:, 3:], self.units.speed / self.units.length, out=jerk)
+        partial = self._sum_parts(state, kernel, 6)
+        sums = (np.int32(len(jerk)), state.own_order, scale)
+        rate = np.float64(self.units.speed / self.units.length)
+        results = (state.acceleration, jerk)
+        self._launch(f"combine_{name}", 2 * jerk.size, *sums, rate, partial, *results)
 
     def _pack_moving(self, state: State, velocity: Array) -> tuple[Array, Array]:
         """Return the sources with their velocities, and these relative to one body's.

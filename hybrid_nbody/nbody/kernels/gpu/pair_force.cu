@@ -288,20 +288,6 @@ __device__ inline void sum_part(int part, int group, const Targets &targets,
             }
 }
 
-// Add up the parts of the i-th of some sums, always in the same order.
-__device__ inline double sum_of_parts(int i, int sums, const double *partial) {
-    double total = 0;
-    for (int part = 0; part < PARTS; ++part) total += partial[(size_t)part * sums + i];
-    return total;
-}
-
-// `i` counts the targets of one component after those of another.
-__device__ inline void combine_parts(int i, int components, int targets, const int *bodies,
-                                     double scale, const double *partial, double *result) {
-    double total = sum_of_parts(i, components * targets, partial);
-    result[components * bodies[i % targets] + i / targets] = scale * total;
-}
-
 // Fill one slot; beyond the end of a chunk, with a source that weighs nothing. A chunk's origin is
 // its middle body where offsets are single, else zero.
 __device__ inline bool pack_slot(int slot, double lengths, double masses, const double *position,
@@ -380,16 +366,7 @@ SUM_KERNEL(accelerations_of_equal_masses, EqualMasses, TARGETS, 1)
 SUM_KERNEL(accelerations_and_jerks, AccelerationAndJerk, JERK_TARGETS, 1)
 SUM_KERNEL(potentials, Potential, TARGETS, BLOCKS_OF_FOUR_TARGETS(5))
 
-// Bound to one block a multiprocessor, the compiler loads all parts before it adds the first: else a
-// third of them, and a thread waits three times.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    combine(int components, int targets, const int *bodies, double scale, const double *partial,
-            double *result) {
-    int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i < components * targets)
-        combine_parts(i, components, targets, bodies, scale, partial, result);
-}
-
+#include "totals.cuh"
 #include "moves.cuh"
 
 #if FEW_BODIES  // as many as fit into the shared memory of one block
