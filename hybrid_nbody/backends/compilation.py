@@ -94,7 +94,8 @@ class LinkedLibrary(JITCodeLibrary):
         self._raise_if_finalized()
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)
-            self._environments.update(library._environments)
+            if isinstance(library, LinkedLibrary):  # else compiled before `compile_once`
+                self._environments.update(library._environments)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalized = True
 

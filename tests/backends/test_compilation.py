@@ -114,3 +114,38 @@ assert not gc.isenabled()
 
 def test_no_garbage_is_collected_during_a_compilation():
     python(START + GARBAGE)
+
+
+EARLIER = """
+from numba import njit
+
+
+@njit
+def smaller(a, b):
+    if a < 0:
+        raise ValueError("below zero", a)
+    return min(a, b)
+
+
+assert smaller(1.0, 2.0) == 1
+"""
+
+LATER = """
+@njit
+def twice(a, b):
+    return 2 * smaller(a, b) + min(a, b)
+
+
+assert twice(1.0, 2.0) == 3
+assert smaller(2, 1) == 1
+try:
+    twice(-1.0, 2.0)
+except ValueError as error:
+    assert error.args == ("below zero", -1.0)
+else:
+    raise AssertionError("no exception")
+"""
+
+
+def test_functions_that_a_user_compiled_before_are_linked():
+    python(EARLIER + START + LATER)
