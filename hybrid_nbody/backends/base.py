@@ -47,6 +47,8 @@ class Backend(ABC):
     compiles_for_sizes : bool
         Whether kernels are compiled for the sizes of a problem: those of a small one serve no
         other.
+    runs_ahead : bool
+        Whether the host may go on while the device works on what is queued.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Backend(ABC):
     shares_host_memory: bool
     threads = 1
     compiles_for_sizes = False
+    runs_ahead = False
 
     @property
     @abstractmethod
@@ -121,8 +124,15 @@ class Backend(ABC):
         return OnHost(copies[0] if len(copies) == 1 else np.stack(copies, axis=-1))
 
     @abstractmethod
-    def all_finite(self, *arrays: Array) -> bool:
-        """Return whether every number of arrays of float64 is finite, once their work is done."""
+    def start_look(self, *arrays: Array) -> Callable[[], list[int]]:
+        """Start to look for numbers that are not finite in arrays of float64.
+
+        Returns
+        -------
+        callable
+            Waits for the look, and for nothing that is queued after it. Returns the place of the
+            first such number of each array, counted through all rows, or the size of the array.
+        """
 
     @abstractmethod
     def free_memory(self) -> int:

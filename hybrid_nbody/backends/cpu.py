@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.abc import MetaPathFinder
@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.backends.caches import digest_of_kernels, replace_unwritable_cache
+from hybrid_nbody.backends.finite import first_bad
 from hybrid_nbody.downloads import Download, OnHost
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.memory import available_memory
@@ -93,9 +94,10 @@ class CpuBackend(Backend):
         """See `Backend`."""
         return OnHost(parts[0].copy() if len(parts) == 1 else np.stack(parts, axis=-1))
 
-    def all_finite(self, *arrays: Array) -> bool:
-        """See `Backend`."""
-        return all(np.isfinite(array).all() for array in arrays)
+    def start_look(self, *arrays: Array) -> Callable[[], list[int]]:
+        """Look at once."""
+        found = [first_bad(array) for array in arrays]
+        return lambda: found
 
     def free_memory(self) -> int:
         """Return the bytes of memory that are free on this machine, for all its ranks together."""

@@ -1,13 +1,14 @@
-// Whether all numbers of some arrays are finite.
+// The first number that is not finite, of each of some arrays.
 
 struct Array {
     const double *numbers;
     long long size;
 };
 
-extern "C" __global__ void find_bad(int arrays, const Array *array, int *bad) {
-    long long first = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+// `first` holds the size of each array, or the place of a number found before.
+extern "C" __global__ void find_bad(int arrays, const Array *array, long long *first) {
+    long long start = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     for (int k = 0; k < arrays; ++k)
-        for (long long i = first; i < array[k].size; i += gridDim.x * (long long)blockDim.x)
-            if (!isfinite(array[k].numbers[i])) *bad = 1;
+        for (long long i = start; i < array[k].size; i += gridDim.x * (long long)blockDim.x)
+            if (!isfinite(array[k].numbers[i])) atomicMin(first + k, i);
 }

@@ -1,10 +1,11 @@
-"""A look at whether all numbers of arrays on a GPU are finite."""
+"""A look for numbers that are not finite."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.launch import CudaModule
@@ -19,6 +20,15 @@ MOST_THREADS = 1 << 18
 """Threads of a block, and at most."""
 
 
+def first_bad(array: NDArray[Any]) -> int:
+    """Return the place of the first number that is not finite, counted through all rows.
+
+    It is the size of the array if there is none.
+    """
+    finite = np.isfinite(array)
+    return array.size if finite.all() else int(np.argmin(finite))
+
+
 class FiniteLook:
     """Looks at several arrays in one launch; a reduction of CuPy would use a single block for each.
 
@@ -31,25 +41,29 @@ class FiniteLook:
     def __init__(self, backend: "GpuBackend") -> None:
         self.backend = backend
         self._module = CudaModule(backend, SOURCE, {})
-        self._bad = backend.zeros(1, "i4")  # stays 0 as long as all is well
         self._places: tuple[tuple[int, int], ...] = ()  # of the arrays looked at last
-        self._table = self._bad
+        self._table: Array = None
+        self._first: Array = None  # the answers: sizes as long as all is well
 
-    def begin(self, arrays: Sequence[Array]) -> Callable[[], bool]:
-        """Queue a look; return a function that waits for it and says whether all are finite.
+    def begin(self, arrays: Sequence[Array]) -> Callable[[], list[int]]:
+        """Queue a look; return a function that waits for it and returns the `first_bad` of each.
 
         Parameters
         ----------
         arrays : sequence of Array
-            Of float64, in one piece of memory each, none of them empty.
+            Of float64, in one piece of memory each.
         """
         if not arrays:
-            return lambda: True
+            return list
         self._list(arrays)
-        threads = min(max(array.size for array in arrays), MOST_THREADS)
+        largest = max(array.size for array in arrays)
+        threads = min(max(largest, 1), MOST_THREADS)
         number = np.int32(len(arrays))
-        self._module.launch("find_bad", threads, BLOCK, number, self._table, self._bad)
-        return lambda: self._are_finite(arrays)
+        self._module.launch("find_bad", threads, BLOCK, number, self._table, self._first)
+        answer = self.backend.pinned(len(arrays), "i8")
+        self._first.get(out=answer, stream=self.backend.stream, blocking=False)
+        done = self.backend.mark()
+        return lambda: self._answer(arrays, answer, done)
 
     def _list(self, arrays: Sequence[Array]) -> None:
         """Bring the places and sizes of the arrays to the device, if these are others than last."""
@@ -57,10 +71,12 @@ class FiniteLook:
         if places != self._places:
             self._places = places
             self._table = self.backend.upload(np.array(places, np.int64))
+            self._first = self._table[:, 1].copy()
 
-    def _are_finite(self, arrays: Sequence[Array]) -> bool:
-        """Return the answer; `arrays` must be kept until then."""
-        bad = bool(self.backend.download(self._bad)[0])
-        if bad:
-            self._bad.fill(0)
-        return not bad
+    def _answer(self, arrays: Sequence[Array], answer: NDArray[np.int64], done: Any) -> list[int]:
+        """Wait for the answer; `arrays` must be kept until then."""
+        self.backend.wait(done)
+        found: list[int] = answer.tolist()
+        if found != [array.size for array in arrays]:
+            self._places = ()  # so that the next look begins with sizes again
+        return found

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike
 
 from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
 from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
-from hybrid_nbody.backends.finite import FiniteLook
+from hybrid_nbody.backends.finite import FiniteLook, first_bad
 from hybrid_nbody.backends.gpu_copies import Snapshot, in_one_piece
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
 from hybrid_nbody.backends.workspace import Workspace
@@ -91,6 +91,7 @@ class GpuBackend(Backend):
     name = "gpu"
     shares_host_memory = False
     compiles_for_sizes = True
+    runs_ahead = True
 
     def __init__(self, device: int = 0):
         self.model = visible_gpus()[device]
@@ -147,13 +148,19 @@ class GpuBackend(Backend):
             return super().start_download(*parts)
         return Snapshot(self, copy)
 
-    def all_finite(self, *arrays: Array) -> bool:
-        """See `Backend`; arrays on the GPU are looked at there, with a single answer for all."""
-        on_gpu = [array for array in arrays if isinstance(array, self.cupy.ndarray) and array.size]
-        on_host = [array for array in arrays if not isinstance(array, self.cupy.ndarray)]
-        look = self._finite.begin([self.cupy.ascontiguousarray(array) for array in on_gpu])
-        finite_here = all(np.isfinite(array).all() for array in on_host)  # while the GPU looks
-        return look() and finite_here
+    def start_look(self, *arrays: Array) -> Callable[[], list[int]]:
+        """See `Backend`; arrays on the GPU are looked at there, in one launch."""
+        on_gpu = [isinstance(array, self.cupy.ndarray) for array in arrays]
+        looked_at = [array for array, here in zip(arrays, on_gpu, strict=True) if here]
+        look = self._finite.begin([self.cupy.ascontiguousarray(array) for array in looked_at])
+        pairs = zip(arrays, on_gpu, strict=True)
+        on_host = {k: first_bad(array) for k, (array, here) in enumerate(pairs) if not here}
+
+        def found() -> list[int]:
+            answers = iter(look())
+            return [on_host[k] if k in on_host else next(answers) for k in range(len(arrays))]
+
+        return found
 
     @cached_property
     def _finite(self) -> FiniteLook:

@@ -99,9 +99,9 @@ class HybridBackend(Backend):
         """See `Backend`."""
         return self.main.start_download(*parts)
 
-    def all_finite(self, *arrays: Array) -> bool:
+    def start_look(self, *arrays: Array) -> Callable[[], list[int]]:
         """See `Backend`."""
-        return self.main.all_finite(*arrays)
+        return self.main.start_look(*arrays)
 
     def free_memory(self) -> int:
         """See `Backend`."""

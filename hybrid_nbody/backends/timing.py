@@ -8,9 +8,15 @@ from hybrid_nbody.backends.base import Backend, Mark
 
 def seconds_of(backend: Backend, action: Callable[[], object]) -> float:
     """Return the seconds from the start of `action` to the end of its work on the device."""
+    return begin(backend, action)()
+
+
+def begin(backend: Backend, action: Callable[[], object]) -> Callable[[], float]:
+    """Queue the work of `action`; return what waits for it and returns its seconds."""
     start = backend.mark()
     action()
-    return backend.elapsed(start, backend.mark())
+    end = backend.mark()
+    return lambda: backend.elapsed(start, end)
 
 
 class Spans:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
@@ -116,6 +117,18 @@ class NBodyModel:
 
     def advance(self, steps: int) -> None:
         """See `Model.advance`."""
+        self.queue(steps)()
+
+    @property
+    def runs_ahead(self) -> bool:
+        """See `RunsAhead`."""
+        return self.backend.runs_ahead
+
+    def queue(self, steps: int) -> Callable[[], float]:
+        """See `RunsAhead.queue`."""
+        return begin(self.backend, lambda: self._advance(steps))
+
+    def _advance(self, steps: int) -> None:
         self.integrator.advance(self.force, self.bodies, self.step, steps)
         self.step += steps
         self._update_shown()

@@ -1,6 +1,6 @@
 """The output of a run while it goes on: the actions of the time loop's events."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hybrid_nbody.output.checkpoint import CheckpointWriter
@@ -60,6 +60,8 @@ class Recorder:
         self.saved_step: int | None = None
         self.measured_step: int | None = None
         self.diagnostics: Mapping[str, Any] = {}
+        self._check: Callable[[], None] | None = None
+        self._frame: Callable[[], None] | None = None
         self.energy_error: float | None = None
 
     @property
@@ -78,15 +80,27 @@ class Recorder:
         """
         self.saved_step = saved_step
         self.progress.begin(self.model.step)
-        self.check()
+        self.guard.check_numbers()
         self._check_energy()
 
-    def check(self) -> None:
-        """Check that the state is finite."""
-        self.guard.check_numbers()
+    def start_check(self) -> None:
+        """Start to check that the state is finite; what is written next waits for the answer."""
+        self.finish_check()
+        self._check = self.guard.start_check()
+
+    def finish_check(self) -> None:
+        """Take the answer of the check; then write the frame that waits for it."""
+        check, frame = self._check, self._frame
+        self._check = None
+        self._frame = None
+        if check:
+            check()
+        if frame:
+            frame()
 
     def measure(self) -> None:
         """Compute the diagnostics, check the energy and write a row."""
+        self.finish_check()
         self.trajectory.write_diagnostics(self.model, self.checked_diagnostics())
 
     def _check_energy(self) -> None:
@@ -108,11 +122,14 @@ class Recorder:
         return self.diagnostics
 
     def write_frame(self) -> None:
-        """Write a frame."""
-        self.trajectory.write_frame(self.model)
+        """Copy a frame, and write it once the check of its state is finished."""
+        self._frame = self.trajectory.copy_frame(self.model)
+        if not self._check:
+            self.finish_check()
 
     def save(self) -> None:
         """Write a checkpoint after checking the energy, unless this step has one."""
+        self.finish_check()
         if self.model.step != self.saved_step:
             self._check_energy()
             self._save()

@@ -1,6 +1,6 @@
 """The trajectory of a run: frames and diagnostics, written behind the steps in sealed parts."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -192,29 +192,37 @@ class Trajectory:
 
     def write_frame(self, model: Model) -> None:
         """Add the current state as a frame, unless the last frame is of this step."""
+        self.copy_frame(model)()
+
+    def copy_frame(self, model: Model) -> Callable[[], None]:
+        """Begin a copy of the current state; return what adds it as a frame, once.
+
+        Both are collective. Nothing is added if the last frame is of this step.
+        """
         if self.communicator.broadcast(self._last_frame) == model.step:
-            return
+            return _nothing
         self._last_frame = model.step
+        clock = _clock(model)
         fields = fields_of(model, *FRAME_ROLES)
         if is_shared(fields, self.communicator):
-            self._share_frame(model, fields)
-            return
+            rows = {field.name: own_share(field, self.communicator) for field in fields}
+            return lambda: self._share_frame(clock, rows, variables_of(model))
         values = {field.name: all_on_root(field, self.communicator) for field in fields}
-        self.communicator.only_on_root(lambda: self._add(model, values, is_frame=True))
+        return lambda: self.communicator.only_on_root(
+            lambda: self._add(clock, values, is_frame=True)
+        )
 
-    def _share_frame(self, model: Model, fields: Sequence[Field]) -> None:
+    def _share_frame(self, clock: Values, rows: Values, variables: Variables) -> None:
         """Let every rank write a share of the rows of a frame."""
-        entries = self.communicator.on_root(lambda: self._shared_entries(model))
-        rows = {field.name: own_share(field, self.communicator) for field in fields}
-        variables = variables_of(model)
-        contents = contents_of([{**_clock(model), **rows}], [], variables)
+        entries = self.communicator.on_root(lambda: self._shared_entries(clock))
+        contents = contents_of([{**clock, **rows}], [], variables)
         path = paths_of(self.path, entries)[self.communicator.rank]
         write = partial(write_piece, path, entries.first, contents, variables)
         self._together(lambda: self._pieces.add(write))
 
-    def _shared_entries(self, model: Model) -> EntryRange:
+    def _shared_entries(self, clock: Values) -> EntryRange:
         assert self._writer is not None  # between opening and closing
-        return self._writer.share_frame(_clock(model), self.communicator.size)
+        return self._writer.share_frame(clock, self.communicator.size)
 
     def write_diagnostics(self, model: Model, values: Mapping[str, ArrayLike]) -> None:
         """Add a row of diagnostics, which all ranks know, unless the last row is of this step."""
@@ -222,11 +230,11 @@ class Trajectory:
             return
         self._last_row = model.step
         row = {name: np.asarray(value, np.float64) for name, value in values.items()}
-        self.communicator.only_on_root(lambda: self._add(model, row, is_frame=False))
+        self.communicator.only_on_root(lambda: self._add(_clock(model), row, is_frame=False))
 
-    def _add(self, model: Model, values: Entry, is_frame: bool) -> None:
+    def _add(self, clock: Values, values: Entry, is_frame: bool) -> None:
         assert self._writer is not None  # between opening and closing
-        self._writer.add({**_clock(model), **values}, is_frame)
+        self._writer.add({**clock, **values}, is_frame)
 
     def then(self, write: Callable[[], None], keep: int | None = None) -> None:
         """Let `write`, of which every rank has its own, follow what was added so far.
@@ -306,6 +314,10 @@ def _empty_listing(model: Model, header: Mapping[str, object], first: int) -> Li
 def _free_entry(path: Path) -> int:
     """Return the number of an entry after all parts that there are, of whatever trajectory."""
     return max((entries.stop for entries in parts_in(parts_folder(path))), default=0)
+
+
+def _nothing() -> None:
+    """Add no frame."""
 
 
 def _clock(model: Model) -> Values:

@@ -166,7 +166,7 @@ class Job:
         saved = [AfterStart(schedule) for schedule in self._when(output.checkpoint)]
         save = AnyOf(*saved, last, stop)
         self.simulation.events = [
-            Event("guard", AnyOf(*frame, *measure, save), record.check),
+            Event("guard", AnyOf(*frame, *measure, save), record.start_check, record.finish_check),
             *self.stopping.events(measure, self._write_all),
             Event("diagnostics", _and_at_the_ends(measure, ends), record.measure),
             Event("trajectory", _and_at_the_ends(frame, ends), record.write_frame),
@@ -182,7 +182,7 @@ class Job:
 
     def _write_all(self) -> None:
         """Write the present state, whatever is due."""
-        self.recorder.check()
+        self.recorder.start_check()
         if self.config.output.diagnostics:
             self.recorder.measure()
         if self.config.output.trajectory:

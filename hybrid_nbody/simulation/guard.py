@@ -1,10 +1,12 @@
 """Watching that the state is made of finite numbers and that its energy has not run away."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.errors import HybridNBodyError, NumericalError
 from hybrid_nbody.simulation.model import Diagnostics, Field, Model, Ranks, Role
@@ -23,6 +25,19 @@ class ModelHolder(Protocol):
     @property
     def model(self) -> Model:
         """Return the model that runs now."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a state was looked at."""
+
+    step: int
+    time: float
+
+    @classmethod
+    def of(cls, model: Model) -> "Moment":
+        """Return the present of a model."""
+        return cls(model.step, model.time)
 
 
 class Guard:
@@ -60,36 +75,53 @@ class Guard:
         return self.simulation.model
 
     def check_numbers(self) -> None:
-        """Check that every number of the state is finite.
+        """Check that every number of the state is finite; raises as `start_check`."""
+        self.start_check()()
 
-        Raises
-        ------
-        NumericalError
-            On every rank, naming the step and the first bad row.
+    def start_check(self) -> Callable[[], None]:
+        """Start to check that every number of the state is finite; collective.
+
+        Returns
+        -------
+        callable
+            Waits for the answer, and not for steps that are queued after this; collective. Raises
+            `NumericalError` on every rank, naming the step and the first bad row.
         """
         every = self.model.fields().values()
         fields = [field for field in every if field.role not in NOT_GUARDED]
-        own = np.array(self._first_bad_rows(fields), dtype=np.int64)
+        moment = Moment.of(self.model)
+        first_rows = self._start_look(fields)
+        return lambda: self._finish_check(fields, moment, first_rows())
+
+    def _finish_check(
+        self, fields: Sequence[Field], moment: Moment, own: NDArray[np.int64]
+    ) -> None:
+        """Look at the first bad rows of all ranks."""
         first = self.communicator.minimum(own)
         for field, row in zip(fields, first.tolist(), strict=True):
             if row < field.shape[0]:
                 name = field.name.rpartition("/")[2]
                 what = f"{name} of {self.model.row_name} {row} is not a finite number"
-                raise self._error(what, self.good_step)
-        self.good_step = self.model.step
+                raise self._error(moment, what, self.good_step)
+        self.good_step = moment.step
 
-    def _first_bad_rows(self, fields: Sequence[Field]) -> list[int]:
-        """Return this rank's first bad row of each field.
+    def _start_look(self, fields: Sequence[Field]) -> Callable[[], NDArray[np.int64]]:
+        """Return what waits for this rank's first bad row of each field.
 
         A look by the device at all arrays at once costs as much as at one: what takes the time is
         to wait for the answer.
         """
-        arrays = [field.array for field in fields if field.array is not None]
-        if arrays and not self.model.backend.all_finite(*arrays):
-            return [_first_bad_row(field) for field in fields]
-        return [
-            _first_bad_row(field) if field.array is None else field.shape[0] for field in fields
-        ]
+        on_device = [field for field in fields if field.array is not None]
+        arrays = [field.array for field in on_device]
+        look = self.model.backend.start_look(*arrays) if arrays else list
+        rows = {field.name: _first_bad_row(field) for field in fields if field.array is None}
+
+        def found() -> NDArray[np.int64]:
+            places = zip(on_device, look(), strict=True)
+            every = rows | {field.name: _row_at(field, place) for field, place in places}
+            return np.array([every[field.name] for field in fields], np.int64)
+
+        return found
 
     def check_energy(self, diagnostics: Mapping[str, Diagnostics]) -> None:
         """Check that the energy has not run away.
@@ -105,17 +137,24 @@ class Guard:
         if not abs(error) <= limit:
             excess = f"more than time.max_energy_error = {limit:g}"
             what = f"the energy ran away: its relative error is {error:.3g}, {excess}"
-            raise self._error(f"{what}; {self.model.suspect()}", self.calm_step)
+            moment = Moment.of(self.model)
+            raise self._error(moment, f"{what}; {self.model.suspect()}", self.calm_step)
         self.calm_step = self.model.step
 
-    def _error(self, what: str, good_step: int) -> HybridNBodyError:
+    def _error(self, moment: Moment, what: str, good_step: int) -> HybridNBodyError:
         model = self.model
-        where = f"step {model.step} (t = {model.time:g}): {what}"
-        if model.step == 0:
+        where = f"step {moment.step} (t = {moment.time:g}): {what}"
+        if moment.step == 0:
             return NumericalError(f"{where}. {model.advice['start']}").on_all_ranks()
-        known = f"; the state was good at step {good_step}" if good_step < model.step else ""
+        known = f"; the state was good at step {good_step}" if good_step < moment.step else ""
         advice = f"{model.advice['run']}; checkpoints written before are kept"
         return NumericalError(f"{where}{known}. {advice}").on_all_ranks()
+
+
+def _row_at(field: Field, place: int) -> int:
+    """Return the global row of a number of this rank; the number of all rows if there is none."""
+    row = place // int(np.prod(field.shape[1:], dtype=int))
+    return int(field.global_rows(np.array([row]))[0]) if row < field.rows else field.shape[0]
 
 
 def _first_bad_row(field: Field) -> int:

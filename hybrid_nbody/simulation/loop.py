@@ -1,10 +1,11 @@
 """The time loop: advance as many steps as are free of events, then do what is due."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hybrid_nbody.simulation.model import Model, Ranks
+from hybrid_nbody.simulation.model import Model, Ranks, RunsAhead
 from hybrid_nbody.simulation.schedule import AnyOf, Clock, Schedule
 from hybrid_nbody.simulation.signals import StopRequests
 from hybrid_nbody.simulation.timings import Timings
@@ -12,15 +13,44 @@ from hybrid_nbody.simulation.timings import Timings
 
 @dataclass(frozen=True)
 class Event:
-    """An action on a schedule: done on every rank together, timed under its name."""
+    """An action on a schedule: done on every rank together, timed under its name.
+
+    Attributes
+    ----------
+    name : str
+    schedule : Schedule
+    action : callable
+        May leave work on the device that it does not wait for.
+    finish : callable, optional
+        Waits for that work: called once the device has been given the next steps.
+    """
 
     name: str
     schedule: Schedule
     action: Callable[[], None]
+    finish: Callable[[], None] | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some steps that a device has been given.
+
+    Attributes
+    ----------
+    steps : int
+    seconds : callable
+        Waits for them, and returns the seconds that they took.
+    """
+
+    steps: int
+    seconds: Callable[[], float]
 
 
 class TimeLoop:
     """A model, and what happens while it advances.
+
+    A device that works on its own is given a batch of steps while it works on the one before, so
+    that it does not wait for what the host does between them.
 
     Parameters
     ----------
@@ -39,8 +69,8 @@ class TimeLoop:
     events : list of Event
         What happens, in this order where several are due; given before `run`.
     timings : Timings
-        Seconds spent in `Model.advance` (under ``advance``), in planning (``loop``) and in each
-        event.
+        Seconds in which the host waited for steps (under ``advance``), in planning (``loop``) and
+        in each event.
     step_seconds : float
         Seconds of a step when they were last measured; 0 before.
     signalled : bool
@@ -62,6 +92,8 @@ class TimeLoop:
         self.step_seconds = 0.0
         self.signalled = False
         self.outcome = ""
+        self._batches: deque[Batch] = deque()
+        self._unfinished: list[Event] = []
 
     def run(self) -> str:
         """Advance the model until an event calls `stop`; return the outcome."""
@@ -72,7 +104,10 @@ class TimeLoop:
             for event in due:
                 with self.timings.measure(event.name):
                     event.action()
+            self._unfinished = [event for event in due if event.finish]
             if self.outcome:
+                self._wait_for_all_but(0)
+                self._finish_events()
                 return self.outcome
             self._advance(steps)
 
@@ -101,8 +136,35 @@ class TimeLoop:
         return due, self._any_event.steps_ahead(clock)
 
     def _advance(self, steps: int) -> None:
+        """Take steps, or give them to a device that is not done with those before."""
+        ahead = isinstance(self.model, RunsAhead) and self.model.runs_ahead
+        if not ahead:
+            self._finish_events()
+        with self.timings.measure("advance"):
+            self._batches.append(Batch(steps, self._begin(steps)))
+        self._wait_for_all_but(1 if ahead else 0)
+        self._finish_events()
+
+    def _begin(self, steps: int) -> Callable[[], float]:
+        """Begin steps; return what waits for them and returns their seconds."""
+        if isinstance(self.model, RunsAhead):
+            return self.model.queue(steps)
         start = time.perf_counter()
         self.model.advance(steps)
         seconds = time.perf_counter() - start
-        self.timings.add("advance", seconds)
-        self.step_seconds = seconds / steps
+        return lambda: seconds
+
+    def _wait_for_all_but(self, number: int) -> None:
+        """Wait until the device has at most so many batches of steps left."""
+        while len(self._batches) > number:
+            batch = self._batches.popleft()
+            with self.timings.measure("advance"):
+                self.step_seconds = batch.seconds() / batch.steps
+
+    def _finish_events(self) -> None:
+        """Do what is left of the latest events."""
+        for event in self._unfinished:
+            assert event.finish is not None
+            with self.timings.measure(event.name):
+                event.finish()
+        self._unfinished = []

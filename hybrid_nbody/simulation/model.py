@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,7 @@ class Field:
         is. The guard looks at them in place of the rows themselves.
     array : array, optional
         This rank's rows on its device, of float64. The guard lets the device look at those of all
-        fields at once, and looks for a row only if some number is not finite.
+        fields at once.
     """
 
     name: str
@@ -126,8 +126,11 @@ class Device(Protocol):
     def description(self) -> str:
         """Return its name."""
 
-    def all_finite(self, *arrays: Any) -> bool:
-        """Return whether every number of some arrays is finite."""
+    def start_look(self, *arrays: Any) -> Callable[[], list[int]]:
+        """Return what waits for a look, and returns the first number of each that is not finite.
+
+        The place is counted through all rows; it is the size of the array if there is none.
+        """
 
 
 @dataclass(frozen=True)
@@ -256,6 +259,21 @@ class Model(Protocol):
 
     def suspect(self) -> str:
         """Describe the body or cell that most likely made the state go wrong."""
+
+
+@runtime_checkable
+class RunsAhead(Protocol):
+    """A model whose device may work while the host goes on; others need only `Model.advance`."""
+
+    @property
+    def runs_ahead(self) -> bool:
+        """Return whether it does, on this device."""
+
+    def queue(self, steps: int) -> Callable[[], float]:
+        """Queue `steps` whole steps; return what waits for them and returns their seconds.
+
+        The state is that after them from now on: whoever reads it waits for them, too.
+        """
 
 
 class SavedState(Protocol):

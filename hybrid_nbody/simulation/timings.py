@@ -1,17 +1,42 @@
 """The timings of a run: seconds by name."""
 
 import time
+from collections.abc import Callable
 
 
 class Timings:
     """Seconds added up under names, in the order of their first use."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
+        self._seconds: dict[str, float] = {}
+        self._account: Callable[[], object] | None = None
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Return the seconds by name; wait for work that is to be accounted for."""
+        self._settle()
+        return self._seconds
 
     def add(self, name: str, seconds: float) -> None:
         """Add `seconds` under `name`."""
-        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+        self._seconds[name] = self._seconds.get(name, 0.0) + seconds
+
+    def add_later(self, name: str, seconds: Callable[[], float]) -> None:
+        """Add what `seconds` returns, which waits for work that a device has been given.
+
+        It is asked when the next such work has been given, so that a device never waits for the
+        host; or when somebody reads.
+        """
+        account = self._account
+        self._account = lambda: self.add(name, seconds())
+        if account:
+            account()
+
+    def _settle(self) -> None:
+        account = self._account
+        self._account = None
+        if account:
+            account()
 
     def measure(self, name: str) -> "Measurement":
         """Add the wall-clock time of the block under `name`, also when it raises."""

@@ -1,14 +1,17 @@
 """What the loop calls: a state that has gone wrong is never written over one that is good."""
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import h5py
+import numpy as np
 import pytest
 from support.ranks import RowsModel
 
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.files.checkpoint import checkpoints
+from hybrid_nbody.files.listing import load_listing
 from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.output.summary import with_prefix
@@ -96,7 +99,7 @@ def run(recorder, diagnostics):
     simulation = recorder.simulation
     save = AnyOf(EverySteps(3), AtStep(30))
     simulation.events = [
-        Event("guard", save, recorder.check),
+        Event("guard", save, recorder.start_check, recorder.finish_check),
         Event("diagnostics", AnyOf(*diagnostics), recorder.measure),
         Event("checkpoint", save, recorder.save),
         Event("finish", AtStep(30), lambda: simulation.stop("finished")),
@@ -210,3 +213,61 @@ def test_the_state_of_the_run_is_shown_on_the_root_alone(recorder, communicator)
         (20, 40, f"t = 10  {rate}interactions/s  dE/E +2.0e-01"),
     ]
     assert recorder.progress.closed
+
+
+# ---- A device that works while the host goes on --------------------------------------------------
+
+
+class AheadModel(RowsModel):
+    """A model whose device answers once it has been given the next steps; one step is bad."""
+
+    runs_ahead = True
+    bad_step = 6
+
+    def queue(self, steps):
+        self.advance(steps)
+        return lambda: 1e-3 * steps
+
+    @property
+    def backend(self):
+        return self
+
+    def fields(self):
+        found = super().fields()
+        position = found["bodies/position"]
+        return found | {position.name: replace(position, array=np.zeros((position.rows, 3)))}
+
+    def start_look(self, *arrays):
+        sizes = [array.size for array in arrays]
+        found = [0 if self.step == self.bad_step and size else size for size in sizes]
+        return lambda: found
+
+
+def test_a_frame_is_not_written_before_its_state_is_known_to_be_good(recorder, communicator):
+    recorder = recorder(model=AheadModel(6, communicator))
+    simulation = recorder.simulation
+    simulation.events = [
+        Event("guard", EverySteps(2), recorder.start_check, recorder.finish_check),
+        Event("trajectory", EverySteps(2), recorder.write_frame),
+        Event("finish", AtStep(30), lambda: simulation.stop("finished")),
+    ]
+    recorder.begin(None)
+    with pytest.raises(NumericalError, match=r"step 6 .* position of body 0 is not a finite") as it:
+        simulation.run()
+    assert "the state was good at step 4" in str(it.value)
+    assert recorder.model.step == 8
+    recorder.close()
+    frames = communicator.on_root(lambda: load_listing(recorder.trajectory.path).frames)
+    assert frames["step"].tolist() == [0, 2, 4]
+
+
+def test_a_frame_comes_before_a_checkpoint_of_its_step(recorder, communicator):
+    recorder = recorder(model=AheadModel(6, communicator))
+    recorder.begin(None)
+    recorder.start_check()
+    recorder.write_frame()
+    recorder.save()
+    assert steps_saved(recorder) == [0]
+    frames = communicator.on_root(lambda: load_listing(recorder.trajectory.path).frames)
+    assert frames["step"].tolist() == [0]
+    recorder.close()

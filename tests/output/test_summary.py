@@ -71,7 +71,7 @@ PARTS = ("force", "fluid", "exchange")
 def test_shares_add_up_to_the_total(parts, events, more):
     in_parts = {name: parts[name] for name in PARTS if name in parts}
     in_events = Timings()
-    in_events.seconds = events
+    in_events.seconds.update(events)
     named = sum(parts.get(name, 0) for name in PARTS) + sum(
         events.get(name, 0) for name in OUTPUT_EVENTS
     )

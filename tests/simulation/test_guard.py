@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.ranks import RowsModel, scattered_shares
 
+from hybrid_nbody.backends.finite import first_bad
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.parallel.rows import row_numbers
 from hybrid_nbody.simulation.guard import Guard
@@ -58,9 +59,10 @@ class DeviceModel(SpoiltModel):
         self.looks = 0
         self.backend = self
 
-    def all_finite(self, *arrays):
+    def start_look(self, *arrays):
         self.looks += 1
-        return all(np.isfinite(array).all() for array in arrays)
+        found = [first_bad(array) for array in arrays]
+        return lambda: found
 
     def _spoilt(self, field):
         field = super()._spoilt(field)

@@ -196,6 +196,69 @@ def chosen(communicator, who):
     return communicator.rank == (0 if who == "the root" else communicator.size - 1)
 
 
+# ---- A device that works while the host goes on --------------------------------------------------
+
+
+class AheadModel(RowsModel):
+    """A model that notes when steps are queued and when somebody waits for them."""
+
+    runs_ahead = True
+
+    def __init__(self, notes, communicator):
+        super().__init__(4, communicator)
+        self.notes = notes
+
+    def queue(self, steps):
+        self.step += steps
+        last = self.step
+        self.notes.append(f"queue {last}")
+
+        def wait():
+            self.notes.append(f"wait {last}")
+            return 0.5 * steps
+
+        return wait
+
+
+def run_ahead(loop, communicator, runs_ahead=True):
+    """Return what happens in six steps with an event every two, and the loop."""
+    notes = []
+    model = AheadModel(notes, communicator)
+    model.runs_ahead = runs_ahead
+    simulation = loop(model)
+
+    def note(text):
+        return lambda: notes.append(f"{text} {model.step}")
+
+    simulation.events = [
+        Event("look", EverySteps(2), note("look"), note("finish")),
+        stopping(simulation, 6),
+    ]
+    assert simulation.run() == "finished"
+    return notes, simulation
+
+
+def test_a_device_gets_the_next_steps_before_the_host_waits_for_the_last(loop, communicator):
+    notes, simulation = run_ahead(loop, communicator)
+    assert notes == [
+        *("look 0", "queue 2", "finish 2"),
+        *("look 2", "queue 4", "wait 2", "finish 4"),
+        *("look 4", "queue 6", "wait 4", "finish 6"),
+        *("look 6", "wait 6", "finish 6"),
+    ]
+    assert simulation.step_seconds == 0.5
+
+
+def test_events_are_finished_before_steps_that_the_host_takes_itself(loop, communicator):
+    notes, _ = run_ahead(loop, communicator, runs_ahead=False)
+    assert notes == [
+        *("look 0", "finish 0", "queue 2", "wait 2"),
+        *("look 2", "finish 2", "queue 4", "wait 4"),
+        *("look 4", "finish 4", "queue 6", "wait 6"),
+        *("look 6", "finish 6"),
+    ]
+
+
 # ---- Seconds by name -----------------------------------------------------------------------------
 
 
@@ -215,3 +278,19 @@ def test_timings_measure_a_block_that_fails():
             time.sleep(0.01)
             raise KeyError
     assert 0.02 <= timings["block"] < 0.5
+
+
+def test_timings_of_work_under_way_are_asked_for_when_the_next_is_given_or_somebody_reads():
+    timings = Timings()
+    asked = []
+
+    def work(number):
+        return lambda: asked.append(number) or float(number)
+
+    timings.add_later("force", work(1))
+    assert asked == []
+    timings.add_later("exchange", work(2))
+    assert asked == [1]
+    assert timings["exchange"] == 2.0
+    assert timings.seconds == {"force": 1.0, "exchange": 2.0}
+    assert asked == [1, 2]

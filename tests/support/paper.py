@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.finite import first_bad
 from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH
 from hybrid_nbody.nbody.kernels.gpu.kernels import MOVES
 from hybrid_nbody.nbody.precision import PRECISIONS
@@ -81,8 +82,9 @@ class PaperGpu(Backend):
     def facts(self):
         return {"gpu": MODEL, "multiprocessors": 132}
 
-    def all_finite(self, *arrays):
-        return all(np.isfinite(array).all() for array in arrays)
+    def start_look(self, *arrays):
+        found = [first_bad(array) for array in arrays]
+        return lambda: found
 
     def free_memory(self):
         return 2**40

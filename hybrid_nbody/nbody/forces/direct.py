@@ -297,7 +297,7 @@ class DirectForce(JerkForce):
     def run(self, plan: StepPlan, steps: int) -> bool:
         """Take steps in compiled code, or by replaying a recorded step, where possible."""
         if self.exchange.alone:
-            self.timings.add("force", self.kernels.run(self.state, plan, steps))
+            self.timings.add_later("force", self.kernels.run(self.state, plan, steps))
         elif self.exchange.recordable:
             self._replay(plan, steps)
         else:

@@ -303,8 +303,14 @@ class Kernels(Protocol):
     def drift(self, state: State, duration: float) -> None:
         """Change positions: x += v `duration`."""
 
-    def run(self, state: State, plan: StepPlan, steps: int) -> float:
-        """Take whole steps of a rank that owns every body; return the seconds spent in forces."""
+    def run(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
+        """Take whole steps of a rank that owns every body.
+
+        Returns
+        -------
+        callable
+            Waits for the steps; returns the seconds spent in forces.
+        """
 
 
 class SymmetricKernels(Kernels, Protocol):

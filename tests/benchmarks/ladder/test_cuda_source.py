@@ -94,7 +94,7 @@ class PaperBackend(Backend):
     def compile(self, source, defines, options=FLUSH_DENORMALS, cooperative=False):
         return PaperModule(self, source.read_text())
 
-    on_host = to_host = from_host = synchronize = mark = elapsed = all_finite = None
+    on_host = to_host = from_host = synchronize = mark = elapsed = start_look = None
     pinned = fetch = send = wait = free_memory = use = None
 
 

@@ -4,7 +4,7 @@ The formula of a pair is in ``pair_force``; ``sums`` hands targets to threads, a
 whole steps without returning to Python.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numba import njit
@@ -138,13 +138,18 @@ class Kernels:
         """Change positions: x += v `duration`."""
         add_scaled(state.own_position, duration, state.velocity)
 
-    def run(self, state: State, plan: StepPlan, steps: int) -> float:
-        """Take whole steps of a rank that owns every body; return the seconds spent in forces."""
-        if self.is_long:
-            return self._run_long(state, plan, steps)
+    def run(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
+        """Take whole steps of a rank that owns every body; see the contract."""
+        take = self._run_long if self.is_long else self._run_short
+        seconds = take(state, plan, steps)
+        return lambda: seconds
+
+    def _run_short(self, state: State, plan: StepPlan, steps: int) -> float:
+        """Return the seconds spent in the forces of whole steps, taken in compiled code."""
         actions, lengths = plan.encoded()
         physics = self._physics(state, self._packed(state))
-        return run_steps(steps, actions, lengths, _bodies(state), physics)
+        seconds: float = run_steps(steps, actions, lengths, _bodies(state), physics)
+        return seconds
 
     def _run_long(self, state: State, plan: StepPlan, steps: int) -> float:
         """Do the same with forces in pieces."""

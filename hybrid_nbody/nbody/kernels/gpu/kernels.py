@@ -5,7 +5,7 @@ The kernels are in ``pair_force.cu``; that of the activity map is in ``activity.
 
 import functools
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
-from hybrid_nbody.backends.timing import seconds_of
+from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.contract import PairForce
@@ -303,16 +303,17 @@ class Kernels:
         size = result.size
         self._launch("add_scaled", size, np.int32(size), result, np.float64(factor), increment)
 
-    def run(self, state: State, plan: StepPlan, steps: int) -> float:
-        """Take whole steps of a rank that owns every body, with hardly any work for the host.
+    def run(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
+        """Queue whole steps of a rank that owns every body, with hardly any work for the host.
 
         Returns
         -------
-        float
-            Seconds of the steps: what moves the bodies is a part of the kernels of a force.
+        callable
+            Waits for the steps; returns their seconds: what moves the bodies is a part of the
+            kernels of a force.
         """
         run = self._run_few if self.few_threads else self.graphs.run
-        return seconds_of(self.backend, lambda: run(state, plan, steps))
+        return begin(self.backend, lambda: run(state, plan, steps))
 
     def _run_few(self, state: State, plan: StepPlan, steps: int) -> None:
         """Take all steps in one block of threads, which needs no launch between stages."""

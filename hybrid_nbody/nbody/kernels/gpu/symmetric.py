@@ -3,6 +3,7 @@
 The kernels are in ``symmetric.cu``.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -150,8 +151,8 @@ class Kernels(gpu.Kernels):
         """Fill `result`, (n,), with the potential at this rank's bodies."""
         _finish(self.pair_potential(state, result))
 
-    def run(self, state: State, plan: StepPlan, steps: int) -> float:
-        """Take whole steps of a rank that owns every body; see `gpu.Kernels.run`."""
+    def run(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
+        """Queue whole steps of a rank that owns every body; see `gpu.Kernels.run`."""
         self.look_at_chunks(state)
         return super().run(state, plan, steps)
 

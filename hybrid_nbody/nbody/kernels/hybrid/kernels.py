@@ -238,8 +238,8 @@ class Kernels:
         """Change positions: x += v `duration`."""
         self.main.drift(state, duration)
 
-    def run(self, state: State, plan: StepPlan, steps: int) -> float:
-        """Take whole steps of a rank that owns every body; return the seconds spent in forces.
+    def run(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
+        """Take whole steps of a rank that owns every body; see the contract.
 
         A device that takes all bodies does so without coming back to Python.
         """
@@ -250,7 +250,7 @@ class Kernels:
         step = self._run_on_helper if self.count == self.owned else self._run_on_both
         return step(state, plan, steps)
 
-    def _run_on_helper(self, state: State, plan: StepPlan, steps: int) -> float:
+    def _run_on_helper(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
         host = self.split.host(state)
         for name in MOVING:
             arrived = self.backend.fetch(getattr(state, name), getattr(host, name))
@@ -260,7 +260,7 @@ class Kernels:
             self.backend.send(getattr(host, name), getattr(state, name))
         return seconds
 
-    def _run_on_both(self, state: State, plan: StepPlan, steps: int) -> float:
+    def _run_on_both(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
         self._read()
         before = self.force_seconds
         actions = KernelActions(self, state)
@@ -268,7 +268,8 @@ class Kernels:
             plan.perform(actions)
         self.backend.synchronize()
         self._read()
-        return self.force_seconds - before
+        seconds = self.force_seconds - before
+        return lambda: seconds
 
     # --- the share --------------------------------------------------------------------------------
 
