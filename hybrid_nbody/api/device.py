@@ -42,17 +42,23 @@ class DeviceArrays:
     @property
     def positions(self) -> Array:
         """Return the positions of this rank's bodies, (n, 3) float64."""
-        return self._simulation.model.bodies.position
+        return self._bodies().position
 
     @property
     def velocities(self) -> Array:
         """Return the velocities of this rank's bodies, (n, 3) float64."""
-        return self._simulation.model.bodies.velocity
+        return self._bodies().velocity
 
     @property
     def accelerations(self) -> Array:
         """Return the accelerations of this rank's bodies at the last force, (n, 3) float64."""
-        return self._simulation.model.bodies.acceleration
+        return self._bodies().acceleration
+
+    def _bodies(self) -> Any:
+        """Return the bodies once all steps are done, for work on other streams, too."""
+        model = self._simulation.model
+        model.backend.synchronize()
+        return model.bodies
 
     def changed(self) -> None:
         """Go on from what has been written into the arrays; all ranks call together."""

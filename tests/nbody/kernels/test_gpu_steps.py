@@ -68,3 +68,16 @@ def test_graphs_are_made_once_for_a_state():
     assert kernels.graphs == 2  # of many steps, and of one
     graphs.run(object(), plan, 2)
     assert kernels.graphs == 3
+
+
+def test_as_many_steps_as_last_time_are_one_graph():
+    plan = StepPlan(LEAPFROG, 0.125)
+    kernels = Noted()
+    graphs = StepGraphs(kernels)
+    state = object()
+    for _ in range(3):
+        graphs.run(state, plan, 20)
+    assert [steps for _, steps in graphs.graphs] == [8, 1, 19]
+    assert kernels.done == stages_of(plan, 60)
+    graphs.run(state, plan, 21)
+    assert [steps for _, steps in graphs.graphs] == [8, 1, 19]

@@ -1,7 +1,8 @@
 """Whole steps of a rank that owns every body, as captured graphs of kernels."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from hybrid_nbody.nbody.kernels.actions import KernelActions
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels
 
 STEPS_OF_GRAPHS = (64, 8, 1)
-"""Steps of captured graphs: a GPU pauses for some microseconds between two graphs."""
+"""Steps of captured graphs: a GPU pauses for some microseconds between two graphs. As many steps as
+last time, up to the most of these, are one graph: those between two frames are always as many."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +53,25 @@ class StepGraphs:
     def __init__(self, kernels: "Kernels") -> None:
         self.kernels = kernels
         self.graphs: dict[tuple[tuple[StepPlan, ...], int], tuple[State, Callable[[], None]]] = {}
+        self.last = 0
 
     def run(self, state: State, plan: StepPlan, steps: int) -> None:
         """Queue whole steps."""
         start, *between, end = plan.around_forces()
         start.perform(KernelActions(self.kernels, state))
         step = Forces(self.kernels, state, (*between, end.then(start)))
-        left = steps - 1
-        for length in STEPS_OF_GRAPHS:
-            for _ in range(left // length):
-                self._graph(step, length)()
-            left %= length
+        for length in self._lengths(steps - 1):
+            self._graph(step, length)()
         Forces(self.kernels, state, (*between, end)).queue()
+
+    def _lengths(self, steps: int) -> Iterator[int]:
+        """Yield the steps of the graphs that make up some steps."""
+        again = 0 < steps == self.last
+        self.last = steps
+        lengths = (steps,) if again and steps < max(STEPS_OF_GRAPHS) else STEPS_OF_GRAPHS
+        for length in lengths:
+            yield from repeat(length, steps // length)
+            steps %= length
 
     def _graph(self, step: Forces, steps: int) -> Callable[[], None]:
         """Return what takes some steps: the first time kernel by kernel, so that all are loaded.
