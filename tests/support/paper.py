@@ -8,7 +8,7 @@ import numpy as np
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.finite import first_bad
 from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH
-from hybrid_nbody.nbody.kernels.gpu.kernels import MOVES
+from hybrid_nbody.nbody.kernels.gpu.steps import MOVES
 from hybrid_nbody.nbody.precision import PRECISIONS
 
 MODEL = "Paper GPU"
@@ -135,6 +135,7 @@ KINDS = {
     "GridBarrier": np.dtype("u8"),
     "EarlyPush": EARLY_PUSH,
     "Moves": MOVES,
+    "Motion": np.dtype("f8"),
 }
 """Types of arguments other than the working type."""
 

@@ -24,7 +24,8 @@ KERNELS = (
     b"potentials",
     b"combine",
     b"combine_accelerations_and_jerks",
-    b"combine_and_move",
+    b"combine_move_and_pack",
+    b"keep_middles",
     b"add_scaled",
 )
 

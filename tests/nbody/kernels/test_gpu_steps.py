@@ -2,8 +2,12 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from support.bodies import make_backend, make_gravity
 
+from hybrid_nbody.nbody.initial_conditions import plummer
+from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.kernels.gpu.steps import STEPS_OF_GRAPHS, StepGraphs
 from hybrid_nbody.nbody.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, StepPlan
 
@@ -20,11 +24,12 @@ class Noted:
         self.graphs += 1
         return action
 
-    def pack(self, state):
-        self.done.append("pack")
+    def prepare_steps(self, state):
+        self.forces = 0
 
-    def accelerate_and_move(self, state, moves):
-        assert self.done.pop() == "pack"
+    def step_force(self, state, moves, number):
+        assert number % 2 == self.forces % 2
+        self.forces += 1
         self.done.append("force")
         moves.perform(
             SimpleNamespace(
@@ -77,7 +82,35 @@ def test_as_many_steps_as_last_time_are_one_graph():
     state = object()
     for _ in range(3):
         graphs.run(state, plan, 20)
-    assert [steps for _, steps in graphs.graphs] == [8, 1, 19]
+    assert {steps for _, steps, _ in graphs.graphs} == {8, 1, 19}
     assert kernels.done == stages_of(plan, 60)
     graphs.run(state, plan, 21)
-    assert [steps for _, steps in graphs.graphs] == [8, 1, 19]
+    assert {steps for _, steps, _ in graphs.graphs} == {8, 1, 19}
+
+
+MASSES = {
+    "equal": lambda number: 1 / number,
+    "unequal": lambda number: np.linspace(0.5, 1.5, number) / number,
+    "some without": lambda number: np.arange(number) % 3 / number,
+}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["single", "mixed", "double"])
+@pytest.mark.parametrize("masses", MASSES)
+@pytest.mark.parametrize("number", [130, 777, 3000])
+@pytest.mark.parametrize("softening", [0.0, 0.05])
+def test_steps_have_the_bits_of_their_stages(precision, masses, number, softening):
+    bodies = plummer(number, seed=3)
+    bodies.mass[:] = MASSES[masses](number)
+    backend = make_backend("gpu")
+    one, other = (make_gravity(backend, bodies, precision, softening) for _ in range(2))
+    for steps, stages in ((4, YOSHIDA4), (11, LEAPFROG), (10, LEAPFROG), (10, LEAPFROG)):
+        plan = StepPlan(stages, 1e-3)
+        one.kernels.run(one.state, plan, steps)()
+        for _ in range(steps):
+            plan.perform(KernelActions(other.kernels, other.state))
+    for name in ("position", "velocity", "acceleration"):
+        found, expected = (backend.download(getattr(each.state, name)) for each in (one, other))
+        np.testing.assert_array_equal(found, expected)
+        assert np.abs(found).min() > 0

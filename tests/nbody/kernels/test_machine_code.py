@@ -106,7 +106,7 @@ def test_sums_stay_in_registers(precision, targets, kernel):
 
 
 @pytest.mark.parametrize(
-    "kernel", ["combine", "combine_accelerations_and_jerks", "combine_and_move"]
+    "kernel", ["combine", "combine_accelerations_and_jerks", "combine_move_and_pack"]
 )
 def test_all_parts_are_loaded_before_the_first_is_added(kernel):
     """A thread waits for the memory once."""

@@ -44,8 +44,8 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
             if (action == KICK) add_scaled_at(i, velocity, length, acceleration);
             if (action == DRIFT) add_scaled_at(i, position, length, velocity);
             if (action == FORCE)
-                combine_parts(i, 3, number, all.bodies, all.lengths * scale, partial,
-                              acceleration);
+                combine_parts(i / number, i % number, 3, number, all.bodies, all.lengths * scale,
+                              partial, acceleration);
         }
         if (action == FORCE) __syncthreads();
     }

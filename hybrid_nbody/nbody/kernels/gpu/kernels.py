@@ -23,7 +23,7 @@ from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.gpu.order import MOST_BODIES as MOST_SORTED
 from hybrid_nbody.nbody.kernels.gpu.order import Sorter
-from hybrid_nbody.nbody.kernels.gpu.steps import StepGraphs
+from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, StepGraphs, argument_of
 from hybrid_nbody.nbody.precision import PRECISIONS, chunk_capacity, excludes_self
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
@@ -39,14 +39,6 @@ THREADS = 128
 
 STEPS_OF_A_LAUNCH = 8192
 """Most steps of a few bodies in one launch: signals are looked for between launches."""
-
-MOST_MOVES = 8
-"""Most kicks and drifts that a kernel takes as an argument."""
-
-MOVES = np.dtype(
-    [("number", "i4"), ("actions", "i4", MOST_MOVES), ("lengths", "f8", MOST_MOVES)], align=True
-)
-"""``Moves`` of ``pair_force.cu``."""
 
 NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
 
@@ -81,15 +73,6 @@ def defines(
 
 def _checksum(paths: Sequence[Path]) -> int:
     return zlib.crc32(b"".join(path.read_bytes() for path in paths))
-
-
-def argument_of(moves: StepPlan) -> NDArray[Any]:
-    """Return kicks and drifts as an argument of a kernel."""
-    result = np.zeros(1, MOVES)
-    count = len(moves.stages)
-    result["number"] = count
-    result["actions"][0, :count], result["lengths"][0, :count] = moves.encoded()
-    return result
 
 
 def few_threads(number: int, layout: Layout) -> int:
@@ -163,7 +146,9 @@ class Kernels:
         self.masses = np.float64(1 / self.units.mass)
         self.speeds = np.float64(1 / self.units.speed)
         self.owned = len(state.velocity)
-        self.layout = Layout.of(number, int(np.count_nonzero(backend.download(state.mass))))
+        massive = int(np.count_nonzero(backend.download(state.mass)))
+        self.massless = number - (massive or number)
+        self.layout = Layout.of(number, massive)
         self.tuning = tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(pair_force.eps2)
@@ -175,6 +160,7 @@ class Kernels:
         self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
+        self.middles = backend.zeros((2, len(self.origin), 3, 2), "f8")
         self.workspace = Workspace(backend.zeros)
         self.graphs = StepGraphs(self)
         self.encoded: dict[StepPlan, tuple[Array, Array]] = {}
@@ -229,10 +215,10 @@ class Kernels:
         scale = np.float64(self.units.accelerations(self.pair_force.G))
         kernel = PairKernel(name, self.jerk_targets, scale, moving, relative[state.own])
         partial = self._sum_parts(state, kernel, 6)
-        sums = (np.int32(len(jerk)), state.own_order, scale)
         rate = np.float64(self.units.speed / self.units.length)
         results = (state.acceleration, jerk)
-        self._launch(f"combine_{name}", 2 * jerk.size, *sums, rate, partial, *results)
+        arguments = (np.int32(len(jerk)), state.own_order, scale, rate, partial, *results)
+        self.module.launch_grid(f"combine_{name}", _grid(len(jerk), 6), (THREADS,), arguments)
 
     def _pack_moving(self, state: State, velocity: Array) -> tuple[Array, Array]:
         """Return the sources with their velocities, and these relative to one body's.
@@ -281,8 +267,9 @@ class Kernels:
     def _combine(self, state: State, scale: np.float64, partial: Array, result: Array) -> None:
         """Add up the partial sums of each target."""
         targets = len(state.source_index)
-        sizes = (np.int32(result.size // max(targets, 1)), np.int32(targets))
-        self._launch("combine", result.size, *sizes, state.own_order, scale, partial, result)
+        components = result.size // max(targets, 1)
+        arguments = (np.int32(targets), state.own_order, scale, partial, result)
+        self.module.launch_grid("combine", _grid(targets, components), (THREADS,), arguments)
 
     def sorter(self, state: State) -> Sorter | None:
         """Return what sorts the sources; None where CuPy does it as fast."""
@@ -337,18 +324,44 @@ class Kernels:
             self.encoded[plan] = (self.backend.upload(actions), self.backend.upload(lengths))
         return self.encoded[plan]
 
-    def accelerate_and_move(self, state: State, moves: StepPlan) -> None:
-        """Fill ``state.acceleration`` from the packed sources; kick and drift at once."""
-        if not 0 < len(moves.stages) <= MOST_MOVES:
+    def prepare_steps(self, state: State) -> None:
+        """Pack the sources for the first of some steps, of which `step_force` takes the forces."""
+        self.pack(state)
+        if PRECISIONS[self.precision].local:
+            chunks = len(self.origin)
+            bodies = (state.position, state.velocity, state.order, state.starts)
+            self._launch("keep_middles", 3 * chunks, np.int32(chunks), *bodies, self.middles[0])
+
+    def step_force(self, state: State, moves: StepPlan, number: int) -> None:
+        """Fill ``state.acceleration`` from the packed sources, kick and drift, and pack again.
+
+        Parameters
+        ----------
+        state : State
+        moves : StepPlan
+            Kicks and drifts until the next force.
+        number : int
+            Of the force since `prepare_steps`: whether it is even says where the middle bodies are.
+        """
+        if len(moves.stages) > MOST_MOVES:
             self.accelerations(state)
             moves.perform(KernelActions(self, state))
+            self.prepare_steps(state)
             return
         kernel = self._acceleration_kernel(state)
         partial = self._sum_parts(state, kernel, 3)
-        sums = (np.int32(self.owned), state.own_order, kernel.scale, partial)
+        sizes = (np.int32(self.slots), np.int32(self.owned), self.lengths, kernel.scale)
+        sums = (state.order, state.chunks, state.starts, partial, argument_of(moves))
         bodies = (state.position, state.velocity, state.acceleration)
-        size = state.acceleration.size
-        self._launch("combine_and_move", size, *sums, argument_of(moves), *bodies)
+        middles = (self.middles[number % 2], self.middles[(number + 1) % 2])
+        arguments = (*sizes, *sums, *bodies, *middles, self.origin, self.packed)
+        grid = _grid(self.slots + self.massless, 3)
+        self.module.launch_grid("combine_move_and_pack", grid, (THREADS,), arguments)
+
+
+def _grid(threads: int, components: int) -> tuple[int, int]:
+    """Return the blocks that give every component as many threads."""
+    return -(-threads // THREADS), components
 
 
 # --- the activity map -----------------------------------------------------------------------------

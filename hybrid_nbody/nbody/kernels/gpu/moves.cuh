@@ -17,19 +17,60 @@ struct Moves {
     double lengths[MOST_MOVES];
 };
 
-// Add up the parts, as `combine` does; then kick and drift until the next force. A thread moves one
-// coordinate.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    combine_and_move(int targets, const int *bodies, double scale, const double *partial,
-                     Moves moves, double *position, double *velocity, double *acceleration) {
-    int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= 3 * targets) return;
-    int at = 3 * bodies[i % targets] + i / targets;
-    double x = position[at], v = velocity[at];
-    double a = scale * sum_of_parts(i, 3 * targets, partial);
+// One coordinate of a body, and its velocity.
+struct Motion { double x, v; };
+
+__device__ inline Motion moved(Motion body, double a, const Moves &moves) {
     for (int k = 0; k < moves.number; ++k) {
-        if (moves.actions[k] == KICK) v = fma(moves.lengths[k], a, v);
-        if (moves.actions[k] == DRIFT) x = fma(moves.lengths[k], v, x);
+        if (moves.actions[k] == KICK) body.v = fma(moves.lengths[k], a, body.v);
+        if (moves.actions[k] == DRIFT) body.x = fma(moves.lengths[k], body.v, body.x);
     }
-    position[at] = x, velocity[at] = v, acceleration[at] = a;
+    return body;
+}
+
+// The motions of the middle bodies of the chunks, middles[chunk][axis]: every source of a chunk is
+// packed about its middle body, which other threads move meanwhile.
+extern "C" __global__ void keep_middles(int chunks, const double *position, const double *velocity,
+                                        const int *order, const int *starts, Motion *middles) {
+    int i = blockIdx.x * THREADS + threadIdx.x, chunk = i / 3, axis = i % 3;
+    if (chunk >= chunks) return;
+    int start = starts[chunk], size = starts[chunk + 1] - start;
+    if (size == 0) return;
+    int at = 3 * order[start + size / 2] + axis;
+    middles[i] = {position[at], velocity[at]};
+}
+
+// Add up the parts, as `combine` does, kick and drift until the next force, and pack for it, as
+// `pack` does. A thread moves one coordinate, the axis along y, of the body of a slot; those beyond
+// the slots move bodies without mass. The middle bodies are read in `middles` and written in `next`.
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    combine_move_and_pack(int slots, int targets, double lengths, double scale, const int *order,
+                          const int *chunks, const int *starts, const double *partial,
+                          const __grid_constant__ Moves moves, double *position,
+                          double *velocity, double *acceleration, const Motion *middles,
+                          Motion *next, double *origin, Source *packed) {
+    int slot = blockIdx.x * THREADS + threadIdx.x, axis = blockIdx.y;
+    int chunk = slot / (PIECE * PIECES), k = slot % (PIECE * PIECES);
+    bool is_source = slot < slots;
+    int start = starts[is_source ? chunk : chunks[0]];
+    int size = is_source ? starts[chunk + 1] - start : targets - start;
+    if (!is_source) k = slot - slots;
+    if (k >= size) return;
+    int at = 3 * order[start + k] + axis, first = axis * targets + start, sums = 3 * targets;
+    Motion body = {position[at], velocity[at]};
+    double a = scale * sum_of_parts(first + k, sums, partial), o = 0;
+#if defined(SINGLE)
+    int middle = size / 2, of_middle = is_source ? 3 * chunk + axis : 0;
+    Motion m = middles[of_middle];
+    double pull = scale * sum_of_parts(first + middle, sums, partial);
+    o = lengths * moved(m, pull, moves).x;
+#endif
+    body = moved(body, a, moves);
+    position[at] = body.x, velocity[at] = body.v, acceleration[at] = a;
+    if (!is_source) return;
+#if defined(SINGLE)
+    if (k == middle) next[of_middle] = body;
+#endif
+    if (k == 0) origin[3 * chunk + axis] = o;
+    set_coordinate(packed + slot, axis, lengths * body.x - o);
 }

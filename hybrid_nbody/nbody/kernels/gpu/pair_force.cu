@@ -77,6 +77,9 @@ __device__ inline float low_part(double value) { return (float)(value - (double)
 __device__ inline Source make_source(double x, double y, double z, double mass) {
     return {(float)x, (float)y, (float)z, (float)mass, low_part(x), low_part(y), low_part(z), 0.0f};
 }
+__device__ inline void set_coordinate(Source *source, int axis, double x) {
+    ((float *)source)[axis] = (float)x, ((float *)source)[axis + 4] = low_part(x);
+}
 __device__ inline Target make_target(double x, double y, double z) {
     return {kept((float)x),    kept((float)y),    kept((float)z),
             kept(low_part(x)), kept(low_part(y)), kept(low_part(z))};
@@ -93,6 +96,9 @@ struct Target { Real x, y, z; };
 
 __device__ inline Source make_source(double x, double y, double z, double mass) {
     return {(Real)x, (Real)y, (Real)z, (Real)mass};
+}
+__device__ inline void set_coordinate(Source *source, int axis, double x) {
+    ((Real *)source)[axis] = (Real)x;
 }
 __device__ inline Target make_target(double x, double y, double z) {
     return {kept((Real)x), kept((Real)y), kept((Real)z)};
@@ -351,8 +357,8 @@ extern "C" __global__ void pack_moving(int slots, double lengths, double masses,
              double *partial) {                                                                    \
         __shared__ Sum::From tiles[THREADS];                                                       \
         Sum::From *tile = tiles + threadIdx.x / RUN * RUN;                                         \
-        int warp = (blockIdx.x * THREADS + threadIdx.x) / RUN;                                     \
-        int groups = (number + RUN * N - 1) / (RUN * N);                                           \
+        unsigned warp = (blockIdx.x * THREADS + threadIdx.x) / RUN;                                \
+        unsigned groups = (number + RUN * N - 1) / (RUN * N);                                      \
         if (warp < groups * PARTS)                                                                 \
             sum_part<Sum, N>(warp / groups, warp % groups,                                         \
                              {number, position, velocity, index, bodies, lengths, speeds},         \

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.stages import StepPlan
@@ -15,6 +18,27 @@ if TYPE_CHECKING:
 STEPS_OF_GRAPHS = (64, 8, 1)
 """Steps of captured graphs: a GPU pauses for some microseconds between two graphs. As many steps as
 last time, up to the most of these, are one graph: those between two frames are always as many."""
+
+
+MOST_MOVES = 8
+"""Most kicks and drifts that a kernel takes as an argument."""
+
+MOVES = np.dtype(
+    [("number", "i4"), ("actions", "i4", MOST_MOVES), ("lengths", "f8", MOST_MOVES)], align=True
+)
+"""``Moves`` of ``moves.cuh``."""
+
+Key = tuple[tuple[StepPlan, ...], int, int]
+"""Kicks and drifts after each force of a step, steps, and 0 or 1 for an even or odd first force."""
+
+
+def argument_of(moves: StepPlan) -> NDArray[Any]:
+    """Return kicks and drifts as an argument of a kernel."""
+    result = np.zeros(1, MOVES)
+    count = len(moves.stages)
+    result["number"] = count
+    result["actions"][0, :count], result["lengths"][0, :count] = moves.encoded()
+    return result
 
 
 @dataclass(frozen=True)
@@ -34,11 +58,10 @@ class Forces:
     state: State
     moves: tuple[StepPlan, ...]
 
-    def queue(self, times: int = 1) -> None:
-        """Queue the kernels."""
-        for moves in times * self.moves:
-            self.kernels.pack(self.state)
-            self.kernels.accelerate_and_move(self.state, moves)
+    def queue(self, times: int = 1, first: int = 0) -> None:
+        """Queue the kernels of some steps, whose forces are numbered from `first` on."""
+        for number, moves in enumerate(times * self.moves, first):
+            self.kernels.step_force(self.state, moves, number)
 
 
 class StepGraphs:
@@ -52,17 +75,20 @@ class StepGraphs:
 
     def __init__(self, kernels: "Kernels") -> None:
         self.kernels = kernels
-        self.graphs: dict[tuple[tuple[StepPlan, ...], int], tuple[State, Callable[[], None]]] = {}
+        self.graphs: dict[Key, tuple[State, Callable[[], None]]] = {}
         self.last = 0
 
     def run(self, state: State, plan: StepPlan, steps: int) -> None:
         """Queue whole steps."""
         start, *between, end = plan.around_forces()
         start.perform(KernelActions(self.kernels, state))
+        self.kernels.prepare_steps(state)
         step = Forces(self.kernels, state, (*between, end.then(start)))
+        number = 0
         for length in self._lengths(steps - 1):
-            self._graph(step, length)()
-        Forces(self.kernels, state, (*between, end)).queue()
+            self._graph(step, length, number % 2)()
+            number += length * len(step.moves)
+        Forces(self.kernels, state, (*between, end)).queue(first=number)
 
     def _lengths(self, steps: int) -> Iterator[int]:
         """Yield the steps of the graphs that make up some steps."""
@@ -73,14 +99,14 @@ class StepGraphs:
             yield from repeat(length, steps // length)
             steps %= length
 
-    def _graph(self, step: Forces, steps: int) -> Callable[[], None]:
+    def _graph(self, step: Forces, steps: int, first: int) -> Callable[[], None]:
         """Return what takes some steps: the first time kernel by kernel, so that all are loaded.
 
         A graph holds the addresses of the state kept with it.
         """
-        key = (step.moves, steps)
+        key = (step.moves, steps, first)
         captured, replay = self.graphs.get(key, (None, None))
         if replay is None or captured is not step.state:
-            replay = self.kernels.backend.recorded(lambda: step.queue(steps))
+            replay = self.kernels.backend.recorded(lambda: step.queue(steps, first))
             self.graphs[key] = step.state, replay
         return replay

@@ -138,10 +138,15 @@ class Kernels(gpu.Kernels):
         """Fill ``state.acceleration`` from the packed sources."""
         _finish(self.pair_accelerations(state))
 
-    def accelerate_and_move(self, state: State, moves: StepPlan) -> None:
-        """Fill ``state.acceleration`` from the packed sources, then kick and drift."""
+    def prepare_steps(self, state: State) -> None:
+        """Pack the sources."""
+        self.pack(state)
+
+    def step_force(self, state: State, moves: StepPlan, number: int) -> None:
+        """Fill ``state.acceleration`` from the packed sources, kick and drift, and pack again."""
         self.accelerations(state)
         moves.perform(KernelActions(self, state))
+        self.pack(state)
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
