@@ -268,9 +268,7 @@ class Kernels(Protocol):
     def remark(self) -> str:
         """Return what the log says of the kernels' choices, or nothing."""
 
-    @property
-    def skips_massless(self) -> bool:
-        """See the class."""
+    skips_massless: bool
 
     @property
     def hermite(self) -> HermiteFormulas:
@@ -304,12 +302,9 @@ class Kernels(Protocol):
         """Change positions: x += v `duration`."""
 
     def run(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
-        """Take whole steps of a rank that owns every body.
+        """Take whole steps of a rank that owns every body; may return before they are done.
 
-        Returns
-        -------
-        callable
-            Waits for the steps; returns the seconds spent in forces.
+        What it returns waits for them, and returns the seconds spent in forces.
         """
 
 
