@@ -62,7 +62,7 @@ class FluidBuilder:
 
     def pace(self, backend: Backend) -> float:
         """Return the cells that the slowest rank steps in a second; 0 for a short run."""
-        if not is_long(self.config):
+        if not self.communicator.any(is_long(self.config, backend)):
             return 0.0
         return min(self.communicator.gather(cells_a_second(self.config, backend)))
 

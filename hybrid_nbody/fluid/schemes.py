@@ -1,19 +1,17 @@
 """The grids of a fluid, by name."""
 
-from collections.abc import Callable
+from importlib import import_module
 
 from hybrid_nbody.fluid import config as asked
-from hybrid_nbody.fluid.on_centres import Collocated
-from hybrid_nbody.fluid.on_faces import Staggered
 from hybrid_nbody.fluid.scheme import Scheme
 
-SCHEMES: dict[str, Callable[[asked.FluidConfig], Scheme]] = {
-    "collocated": Collocated,
-    "staggered": Staggered,
-}
-"""For each value of ``fluid.grid`` what makes the model on it."""
+SCHEMES = {"collocated": ("on_centres", "Collocated"), "staggered": ("on_faces", "Staggered")}
+"""For each value of ``fluid.grid`` the module and class of what makes the model on it. A run imports
+only its own: each takes a tenth of a second."""
 
 
 def scheme_of(config: asked.FluidConfig) -> Scheme:
     """Return the grid that a configuration asks for."""
-    return SCHEMES[config.fluid.grid](config)
+    module, name = SCHEMES[config.fluid.grid]
+    scheme: Scheme = getattr(import_module(f"hybrid_nbody.fluid.{module}"), name)(config)
+    return scheme
