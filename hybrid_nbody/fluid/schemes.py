@@ -6,8 +6,8 @@ from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.scheme import Scheme
 
 SCHEMES = {"collocated": ("on_centres", "Collocated"), "staggered": ("on_faces", "Staggered")}
-"""For each value of ``fluid.grid`` the module and class of what makes the model on it. A run imports
-only its own: each takes a tenth of a second."""
+"""For each value of ``fluid.grid`` the module and class of what makes the model on it. A run
+imports only its own: each takes a tenth of a second."""
 
 
 def scheme_of(config: asked.FluidConfig) -> Scheme:

@@ -1,7 +1,8 @@
 """Whole steps of a rank that owns every body, as captured graphs of kernels."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +29,6 @@ MOVES = np.dtype(
 )
 """``Moves`` of ``moves.cuh``."""
 
-Key = tuple[tuple[StepPlan, ...], int, int]
-"""Kicks and drifts after each force of a step, steps, and 0 or 1 for an even or odd first force."""
-
 
 def argument_of(moves: StepPlan) -> NDArray[Any]:
     """Return kicks and drifts as an argument of a kernel."""
@@ -39,6 +37,10 @@ def argument_of(moves: StepPlan) -> NDArray[Any]:
     result["number"] = count
     result["actions"][0, :count], result["lengths"][0, :count] = moves.encoded()
     return result
+
+
+Take = Callable[[State, Hashable, Callable[[], None]], None]
+"""``take(state, key, queue)`` does the work of ``queue``, which the key tells from other work."""
 
 
 @dataclass(frozen=True)
@@ -75,38 +77,50 @@ class StepGraphs:
 
     def __init__(self, kernels: "Kernels") -> None:
         self.kernels = kernels
-        self.graphs: dict[Key, tuple[State, Callable[[], None]]] = {}
-        self.last = 0
+        self.graphs: dict[Hashable, tuple[State, Callable[[], None]]] = {}
+        self.last: tuple[StepPlan, int] | None = None
 
     def run(self, state: State, plan: StepPlan, steps: int) -> None:
         """Queue whole steps."""
+        batch = (plan, steps)
+        again = batch == self.last
+        self.last = batch
+        if again and steps <= max(STEPS_OF_GRAPHS):
+            self._replay(state, batch, lambda: self._queue(state, plan, [steps - 1], _take))
+        else:
+            self._queue(state, plan, _lengths(steps - 1), self._replay)
+
+    def _queue(self, state: State, plan: StepPlan, lengths: Iterable[int], take: Take) -> None:
+        """Queue steps: all but the last in groups of these lengths."""
         start, *between, end = plan.around_forces()
         start.perform(KernelActions(self.kernels, state))
         self.kernels.prepare_steps(state)
         step = Forces(self.kernels, state, (*between, end.then(start)))
         number = 0
-        for length in self._lengths(steps - 1):
-            self._graph(step, length, number % 2)()
+        for length in lengths:
+            take(state, (step.moves, length, number % 2), partial(step.queue, length, number % 2))
             number += length * len(step.moves)
         Forces(self.kernels, state, (*between, end)).queue(first=number)
 
-    def _lengths(self, steps: int) -> Iterator[int]:
-        """Yield the steps of the graphs that make up some steps."""
-        again = 0 < steps == self.last
-        self.last = steps
-        lengths = (steps,) if again and steps < max(STEPS_OF_GRAPHS) else STEPS_OF_GRAPHS
-        for length in lengths:
-            yield from repeat(length, steps // length)
-            steps %= length
-
-    def _graph(self, step: Forces, steps: int, first: int) -> Callable[[], None]:
-        """Return what takes some steps: the first time kernel by kernel, so that all are loaded.
+    def _replay(self, state: State, key: Hashable, queue: Callable[[], None]) -> None:
+        """Do the work of `queue` as a graph; the first time kernel by kernel, to load them all.
 
         A graph holds the addresses of the state kept with it.
         """
-        key = (step.moves, steps, first)
         captured, replay = self.graphs.get(key, (None, None))
-        if replay is None or captured is not step.state:
-            replay = self.kernels.backend.recorded(lambda: step.queue(steps, first))
-            self.graphs[key] = step.state, replay
-        return replay
+        if replay is None or captured is not state:
+            replay = self.kernels.backend.recorded(queue)
+            self.graphs[key] = state, replay
+        replay()
+
+
+def _take(state: State, key: Hashable, queue: Callable[[], None]) -> None:
+    """Do the work of `queue` kernel by kernel: it is a part of a graph."""
+    queue()
+
+
+def _lengths(steps: int) -> Iterator[int]:
+    """Yield the steps of the graphs that make up some steps."""
+    for length in STEPS_OF_GRAPHS:
+        yield from repeat(length, steps // length)
+        steps %= length
