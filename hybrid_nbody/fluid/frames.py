@@ -100,10 +100,10 @@ class Frames:
     def _planes_of(self, array: Array, planes: np.ndarray) -> Array:
         """Return the chosen cells of some planes, as a view if these are evenly spaced."""
         thinned = array[:, :: self.stride, :: self.stride]
-        steps = np.unique(np.diff(planes))
-        if len(planes) == 0 or len(steps) > 1:
-            return thinned[planes]
+        steps = np.diff(planes)
         step = int(steps[0]) if len(steps) else 1
+        if len(planes) == 0 or (steps != step).any():
+            return thinned[planes]
         return thinned[planes[0] : planes[-1] + 1 : step]
 
 
