@@ -10,7 +10,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.kernels import make_fields
-from hybrid_nbody.nbody.kernels.fields.field import ExternalField, rotation_of
+from hybrid_nbody.nbody.kernels.fields.field import ExternalField, Fields, Moving, rotation_of
 from hybrid_nbody.nbody.kernels.fields.translation import translated
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.simulation.model import Field, Work
@@ -27,17 +27,20 @@ class AllAccelerations:
         Those of the force.
     acceleration : (n, 3) array of float64
         The sum of all forces.
+    fields : Fields
+        What it contains of fields.
     """
 
-    def __init__(self, bodies: LocalBodies, acceleration: Array) -> None:
+    def __init__(self, bodies: LocalBodies, acceleration: Array, fields: Fields) -> None:
         self.position = bodies.position
         self.velocity = bodies.velocity
         self.acceleration = acceleration
         self._bodies = bodies
+        self._fields = fields
 
     def kick(self, duration: float) -> None:
         """Change velocities: v += a `duration`."""
-        self.velocity += self.acceleration * duration
+        self._fields.kick(self.velocity, self.acceleration, duration)
 
     def drift(self, duration: float) -> None:
         """Change positions: x += v `duration`."""
@@ -63,7 +66,8 @@ class WithFields(Force):
         self.names = [field.function.__name__ for field in fields]
         self.mass = setup.backend.upload(setup.own_mass)
         between = force.bodies
-        self.bodies = AllAccelerations(between, setup.backend.zeros(between.position.shape, "f8"))
+        acceleration = setup.backend.zeros(between.position.shape, "f8")
+        self.bodies = AllAccelerations(between, acceleration, self.fields_of_space)
         self.time = 0.0
         self.conserves_energy = all(field.conservative for field in fields)
         self.rotation = rotation_of(fields)
@@ -96,16 +100,17 @@ class WithFields(Force):
 
     def _add_fields(self) -> None:
         """Set the accelerations to those between bodies and those of the fields."""
-        bodies = self.bodies
-        bodies.acceleration[:] = self.force.bodies.acceleration
-        moving = (bodies.position, bodies.velocity, self.mass)
-        self.fields_of_space.add(*moving, self.time, bodies.acceleration)
+        between = self.force.bodies.acceleration
+        self.fields_of_space.add(self._moving(), self.time, between, self.bodies.acceleration)
+
+    def _moving(self) -> Moving:
+        return Moving(self.bodies.position, self.bodies.velocity, self.mass)
 
     def potential(self) -> Array:
         """Return the potential between bodies, and twice that of the fields."""
-        bodies = self.bodies
-        moving = (bodies.position, bodies.velocity, self.mass)
-        return self.force.potential() + 2 * self.fields_of_space.potential(*moving, self.time)
+        return self.force.potential() + 2 * self.fields_of_space.potential(
+            self._moving(), self.time
+        )
 
     def work(self, jerks: bool) -> Work:
         """Return the cost of the force between bodies."""

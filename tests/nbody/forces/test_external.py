@@ -22,7 +22,7 @@ from hybrid_nbody.nbody.forces.registry import make_direct
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import make_fields
 from hybrid_nbody.nbody.kernels.fields import potentials
-from hybrid_nbody.nbody.kernels.fields.field import ExternalField
+from hybrid_nbody.nbody.kernels.fields.field import ExternalField, Moving
 from hybrid_nbody.nbody.kernels.fields.translation import translated
 from hybrid_nbody.nbody.kernels.gpu.fields import SOURCE, defines
 
@@ -228,11 +228,13 @@ def test_gpus_and_cpus_agree(name):
     found = []
     for device in ("cpu", "gpu"):
         backend = make_backend(device)
-        rows = [backend.upload(array) for array in bodies]
+        moving = Moving(*(backend.upload(array) for array in bodies))
         sums = make_fields(backend, fields)
         out = backend.zeros((1000, 3), "f8")
-        sums.add(*rows, 0.7, out)
-        found.append([backend.download(out), backend.download(sums.potential(*rows, 0.7))])
+        sums.add(moving, 0.7, moving.velocity, out)
+        potential = sums.potential(moving, 0.7)
+        sums.kick(moving.velocity, out, 0.1)
+        found.append([backend.download(array) for array in (out, potential, moving.velocity)])
     for cpu, gpu in zip(*found, strict=True):
         np.testing.assert_allclose(gpu, cpu, rtol=1e-12, atol=1e-12)
 

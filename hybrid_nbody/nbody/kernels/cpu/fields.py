@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cells.cpu import loaded
-from hybrid_nbody.nbody.kernels.fields.field import ExternalField, numbers_of
+from hybrid_nbody.nbody.kernels.fields.field import ExternalField, Moving, numbers_of
 from hybrid_nbody.nbody.kernels.fields.python_text import python_source
 
 Rows = NDArray[np.float64]
@@ -28,15 +28,19 @@ class Fields:
         self._fill = loaded(python_source(functions)).fill
         self._numbers = numbers_of(fields)
 
-    def add(self, position: Rows, velocity: Rows, mass: Rows, time: float, out: Rows) -> None:
-        """Add the accelerations of n bodies to `out`."""
-        out += self._values(position, velocity, mass, time)[:, :3]
+    def add(self, moving: Moving, time: float, between: Rows, out: Rows) -> None:
+        """Fill `out` with the accelerations between n bodies plus those of the fields."""
+        np.add(between, self._values(moving, time)[:, :3], out=out)
 
-    def potential(self, position: Rows, velocity: Rows, mass: Rows, time: float) -> Rows:
+    def kick(self, velocity: Rows, acceleration: Rows, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
+        velocity += acceleration * duration
+
+    def potential(self, moving: Moving, time: float) -> Rows:
         """Return the potential at n bodies."""
-        return self._values(position, velocity, mass, time)[:, 3]
+        return self._values(moving, time)[:, 3]
 
-    def _values(self, position: Rows, velocity: Rows, mass: Rows, time: float) -> Rows:
-        values = np.empty((len(mass), 4))
-        self._fill(position, velocity, mass, float(time), self._numbers, values)
+    def _values(self, moving: Moving, time: float) -> Rows:
+        values = np.empty((len(moving.mass), 4))
+        self._fill(*moving, float(time), self._numbers, values)
         return values

@@ -81,11 +81,22 @@ def numbers_of(fields: Sequence[ExternalField]) -> NDArray[np.float64]:
     return np.array([x for field in fields for x in (*field.centre, *field.parameters)], float)
 
 
+class Moving(NamedTuple):
+    """Bodies in fields: (n, 3) positions and velocities, (n,) masses, of float64 on a device."""
+
+    position: Array
+    velocity: Array
+    mass: Array
+
+
 class Fields(Protocol):
     """The sum of some fields on one device, in float64."""
 
-    def add(self, position: Array, velocity: Array, mass: Array, time: float, out: Array) -> None:
-        """Add the accelerations of n bodies, (n, 3), to `out`."""
+    def add(self, moving: Moving, time: float, between: Array, out: Array) -> None:
+        """Fill `out` with the accelerations between n bodies, (n, 3), plus those of the fields."""
 
-    def potential(self, position: Array, velocity: Array, mass: Array, time: float) -> Array:
+    def kick(self, velocity: Array, acceleration: Array, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
+
+    def potential(self, moving: Moving, time: float) -> Array:
         """Return the potential at n bodies, (n,)."""

@@ -32,13 +32,21 @@ __device__ inline Value value_at(int i, const double *positions, const double *v
 
 extern "C" __global__ void add_accelerations(int number, const double *position,
                                              const double *velocity, const double *mass,
-                                             double time, const double *numbers, double *out) {
+                                             double time, const double *numbers,
+                                             const double *between, double *out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= number) return;
     Value value = value_at(i, position, velocity, mass, time, numbers);
-    out[3 * (size_t)i] += value.x;
-    out[3 * (size_t)i + 1] += value.y;
-    out[3 * (size_t)i + 2] += value.z;
+    size_t first = 3 * (size_t)i;
+    out[first] = between[first] + value.x;
+    out[first + 1] = between[first + 1] + value.y;
+    out[first + 2] = between[first + 2] + value.z;
+}
+
+extern "C" __global__ void kick(int size, double duration, const double *acceleration,
+                                double *velocity) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < size) velocity[i] = fma(duration, acceleration[i], velocity[i]);
 }
 
 extern "C" __global__ void fill_potentials(int number, const double *position,

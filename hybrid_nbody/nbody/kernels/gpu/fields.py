@@ -8,7 +8,7 @@ import numpy as np
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.nbody.kernels.fields.field import ExternalField, numbers_of
+from hybrid_nbody.nbody.kernels.fields.field import ExternalField, Moving, numbers_of
 from hybrid_nbody.nbody.kernels.fields.translation import translated
 
 SOURCE = Path(__file__).parent / "fields.cu"
@@ -43,19 +43,23 @@ class Fields:
         self.module = CudaModule(backend, SOURCE, defines(fields), ())
         self.numbers = backend.upload(numbers_of(fields))
 
-    def add(self, position: Array, velocity: Array, mass: Array, time: float, out: Array) -> None:
-        """Add the accelerations of n bodies to `out`."""
-        self._launch("add_accelerations", (position, velocity, mass), time, out)
+    def add(self, moving: Moving, time: float, between: Array, out: Array) -> None:
+        """Fill `out` with the accelerations between n bodies plus those of the fields."""
+        self._launch("add_accelerations", moving, time, between, out)
 
-    def potential(self, position: Array, velocity: Array, mass: Array, time: float) -> Array:
+    def kick(self, velocity: Array, acceleration: Array, duration: float) -> None:
+        """Change velocities: v += a `duration`."""
+        size = velocity.size
+        factor = np.float64(duration)
+        self.module.launch("kick", size, THREADS, np.int32(size), factor, acceleration, velocity)
+
+    def potential(self, moving: Moving, time: float) -> Array:
         """Return the potential at n bodies."""
-        out = self.backend.xp.empty(len(mass), "f8")
-        self._launch("fill_potentials", (position, velocity, mass), time, out)
+        out = self.backend.xp.empty(len(moving.mass), "f8")
+        self._launch("fill_potentials", moving, time, out)
         return out
 
-    def _launch(
-        self, name: str, bodies: tuple[Array, Array, Array], time: float, out: Array
-    ) -> None:
-        number = len(bodies[2])
+    def _launch(self, name: str, moving: Moving, time: float, *arrays: Array) -> None:
+        number = len(moving.mass)
         when = (np.float64(time), self.numbers)
-        self.module.launch(name, number, THREADS, np.int32(number), *bodies, *when, out)
+        self.module.launch(name, number, THREADS, np.int32(number), *moving, *when, *arrays)
