@@ -1,5 +1,7 @@
 """Simulations from Python: the bits of the command line, state that is read and set, callbacks."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from support.ranks import alone, communicator
@@ -199,6 +201,49 @@ def test_a_condition_may_say_of_whom_it_holds(alone):
     simulation.stop_when(far)
     assert simulation.run(steps=10) == "far"
     assert simulation.reason == "step 3, t = 0.03: body 7 is far"
+
+
+@pytest.mark.parametrize("others", ["before", "within", "in a thread"])
+def test_simulations_in_turn_are_those_by_themselves(alone, backend_name, others):
+    """A GPU has one stream that CuPy works on, and Numba one number of threads."""
+    compute = {"backend": backend_name}
+    number = 3000 if backend_name == "gpu" else 60
+
+    def one(threads):
+        return cluster(alone, number, compute=compute | {"threads": threads})
+
+    expected = one(1)
+    expected.step(130)
+    simulation, other = one(1), one(2)
+
+    if others == "within":
+        simulation.every(steps=40)(lambda _: other.step(3))
+    for steps in (100, 30):
+        if others == "in a thread":
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(simulation.step, steps).result()
+        else:
+            simulation.step(steps)
+        if others == "before":
+            other.step(steps)
+    np.testing.assert_array_equal(simulation.positions, expected.positions)
+    np.testing.assert_array_equal(simulation.velocities, expected.velocities)
+
+
+@pytest.mark.gpu
+def test_small_systems_and_simulations_in_turn(alone):
+    bodies = plummer(3000, seed=2)
+    of_four = [rows.reshape(-1, 3, 3)[:4] for rows in (bodies.position, bodies.velocity)]
+    given = (*of_four, np.ones((4, 3)))
+    compute = {"backend": "gpu"}
+    expected = cluster(alone, 3000, compute=compute)
+    expected.step(200)
+    simulation = cluster(alone, 3000, compute=compute)
+    systems = hybrid_nbody.Systems(*given, dt=1e-4, softening=0.1, backend="gpu")
+    for _ in range(2):
+        simulation.step(100)
+        systems.run(10)
+    np.testing.assert_array_equal(simulation.positions, expected.positions)
 
 
 def test_a_fluid_has_its_density(alone):

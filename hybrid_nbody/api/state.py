@@ -46,8 +46,13 @@ class State:
 
     @property
     def model(self) -> Model:
-        """Return the model, as the command line steps it."""
-        return self._loop.model
+        """Return the model, as the command line steps it.
+
+        Its device becomes the current one: another simulation may have made its own that.
+        """
+        model = self._loop.model
+        model.backend.use()
+        return model
 
     @property
     def dt(self) -> float:

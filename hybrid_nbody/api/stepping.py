@@ -183,6 +183,7 @@ class Stepping(State):
             if called[-1:] != [self.model.step]:
                 called[:] = [self.model.step]
                 function(self)
+                self.model.backend.use()  # a function may step another simulation
                 self._together("run")  # or what a function has called on some ranks alone
 
         self._events.append(Event("function", schedule, action))

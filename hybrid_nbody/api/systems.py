@@ -129,6 +129,7 @@ class Systems:
         """
         if steps < 0:
             raise InputError(f"run: steps must be at least 0 (got {steps})")
+        self._backend.use()
         self._kernels.run(self._plan, steps, self._moving)
         self.steps += steps
         lost = np.flatnonzero(~np.isfinite(self.positions).all(axis=(1, 2)))
@@ -139,6 +140,7 @@ class Systems:
             )
 
     def _copy(self, place: int) -> Rows:
+        self._backend.use()
         return np.array(self._backend.download(self._moving[place]))
 
     def __repr__(self) -> str:

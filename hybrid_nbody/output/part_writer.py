@@ -33,7 +33,7 @@ EVENT_SECONDS = 0.02
 MOST_BYTES = 512 << 20
 """Bytes of frames that wait in memory; beyond them the run waits for the disk."""
 
-LISTING_SHARE = 0.02
+LISTING_SHARE = 0.005
 """Most of the time that goes into ``trajectory.h5``: the longer it takes, the rarer it is."""
 
 Entry = Mapping[str, NDArray[Any] | Download]

@@ -126,6 +126,9 @@ class Device(Protocol):
     def description(self) -> str:
         """Return its name."""
 
+    def use(self) -> None:
+        """Make it the current device of this thread."""
+
     def start_look(self, *arrays: Any) -> Callable[[], list[int]]:
         """Return what waits for a look, and returns the first number of each that is not finite.
 
