@@ -24,8 +24,8 @@ class Noted:
         self.graphs += 1
         return action
 
-    def prepare_steps(self, state):
-        self.forces = 0
+    def prepare_force(self, state, number):
+        self.forces = number
 
     def step_force(self, state, moves, number):
         assert number % 2 == self.forces % 2

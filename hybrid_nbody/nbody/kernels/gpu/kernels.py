@@ -324,13 +324,14 @@ class Kernels:
             self.encoded[plan] = (self.backend.upload(actions), self.backend.upload(lengths))
         return self.encoded[plan]
 
-    def prepare_steps(self, state: State) -> None:
-        """Pack the sources for the first of some steps, of which `step_force` takes the forces."""
+    def prepare_force(self, state: State, number: int) -> None:
+        """Pack the sources for a `step_force` of that number."""
         self.pack(state)
         if PRECISIONS[self.precision].local:
-            chunks = len(self.origin)
+            chunks = np.int32(len(self.origin))
             bodies = (state.position, state.velocity, state.order, state.starts)
-            self._launch("keep_middles", 3 * chunks, np.int32(chunks), *bodies, self.middles[0])
+            middles = self.middles[number % 2]
+            self._launch("keep_middles", 3 * len(self.origin), chunks, *bodies, middles)
 
     def step_force(self, state: State, moves: StepPlan, number: int) -> None:
         """Fill ``state.acceleration`` from the packed sources, kick and drift, and pack again.
@@ -341,12 +342,12 @@ class Kernels:
         moves : StepPlan
             Kicks and drifts until the next force.
         number : int
-            Of the force since `prepare_steps`: whether it is even says where the middle bodies are.
+            Of the force: whether it is even says where the middle bodies are.
         """
         if len(moves.stages) > MOST_MOVES:
             self.accelerations(state)
             moves.perform(KernelActions(self, state))
-            self.prepare_steps(state)
+            self.prepare_force(state, number + 1)
             return
         kernel = self._acceleration_kernel(state)
         partial = self._sum_parts(state, kernel, 3)

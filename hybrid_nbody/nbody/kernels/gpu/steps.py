@@ -94,7 +94,7 @@ class StepGraphs:
         """Queue steps: all but the last in groups of these lengths."""
         start, *between, end = plan.around_forces()
         start.perform(KernelActions(self.kernels, state))
-        self.kernels.prepare_steps(state)
+        self.kernels.prepare_force(state, 0)
         step = Forces(self.kernels, state, (*between, end.then(start)))
         number = 0
         for length in lengths:

@@ -138,7 +138,7 @@ class Kernels(gpu.Kernels):
         """Fill ``state.acceleration`` from the packed sources."""
         _finish(self.pair_accelerations(state))
 
-    def prepare_steps(self, state: State) -> None:
+    def prepare_force(self, state: State, number: int) -> None:
         """Pack the sources."""
         self.pack(state)
 
