@@ -45,7 +45,7 @@ class Confinement:
         run = grid.program.run
         length = self.memory.cell_scratch
         forces = self.memory.own
-        run("curl_length", grid.region, *velocity, 1.0, length)
+        run("curl_length", grid.region, *velocity, length)
         self.ghosts.fill(length, self.ghosts.free)
         run("confinement", grid.region, *velocity, length, strength, *forces)
         for axis, force in zip(AXES, forces, strict=True):

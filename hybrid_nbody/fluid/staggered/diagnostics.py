@@ -2,7 +2,7 @@
 
 from hybrid_nbody.fluid import diagnostics as collocated
 from hybrid_nbody.fluid.obstacles.base import name_in_tables
-from hybrid_nbody.fluid.staggered.grid import Grid, Vector
+from hybrid_nbody.fluid.staggered.grid import Grid, Vector, unit_of
 from hybrid_nbody.fluid.staggered.loads import loads
 from hybrid_nbody.fluid.staggered.step import Stepper
 from hybrid_nbody.simulation.model import Quantity
@@ -106,8 +106,9 @@ def measured(stepper: Stepper) -> dict[str, float]:
         values |= {error_of(name): made for name, made in stepper.budget.made.items()}
     else:
         values |= _flows(grid, state.velocity)
-    energy = grid.total("energy", grid.region, *state.velocity)
     speed = grid.largest_speed(state.velocity)
+    unit = unit_of(speed)
+    energy = grid.total("energy", grid.region, *state.velocity, unit) / unit**2
     left = stepper.projection.divergence(state.velocity)
     values["kinetic_energy"] = energy * grid.spacing**3
     values["max_speed"] = speed

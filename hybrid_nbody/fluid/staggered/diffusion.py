@@ -11,7 +11,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.boxes import Box, Relaxer, is_plain
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
-from hybrid_nbody.fluid.staggered.grid import Grid
+from hybrid_nbody.fluid.staggered.grid import Grid, unit_of
 from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.solids import Solids
@@ -94,16 +94,21 @@ class Diffusion:
         self._residual(field, kind, region, ratio)
         self.grid.clear(self.direction)
         grid.program.run("copy", region, self.r, self.direction)
-        grade = grid.total("dot", region, self.r, self.r)
+        self.unit = unit_of(grid.largest("largest", region, self.r))
+        grade = self._dot(region, self.r, self.r)
         for done in range(self.accuracy.iterations):
             # one at least: what little a small viscosity does adds up over the steps
             small = done and grid.largest("largest", region, self.r) <= limit
             if grade == 0.0 or small:
                 break
             self._descend(field, kind, region, ratio, grade)
-            following = grid.total("dot", region, self.r, self.r)
+            following = self._dot(region, self.r, self.r)
             grid.program.run("turn", region, self.direction, self.r, following / grade)
             grade = following
+
+    def _dot(self, region: Region, a: Array, b: Array) -> float:
+        """Return the sum of the products of two fields, in the unit of this solve."""
+        return self.grid.total("dot", region, a, b, self.unit)
 
     def _residual(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
         """Set the residual of the field itself as a first guess: the change of a step without."""
@@ -130,7 +135,7 @@ class Diffusion:
         grid = self.grid
         self.ghosts.fill(self.direction, kind, homogeneous=True)
         self._apply(kind, region, ratio)
-        curvature = grid.total("dot", region, self.direction, self.image)
+        curvature = self._dot(region, self.direction, self.image)
         step = grade / curvature if curvature > 0.0 else 0.0
         grid.program.run("descend", region, field, self.r, self.direction, self.image, step)
 

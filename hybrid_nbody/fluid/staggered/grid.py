@@ -20,6 +20,9 @@ Vector = tuple[Array, Array, Array]
 STEPS = ((0, 0, 1), (0, 1, 0), (1, 0, 0))
 """For each axis how planes, rows and columns change from a cell to the next one."""
 
+LARGEST_POWER = 120
+"""Powers of two that float32 holds with some to spare."""
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -170,6 +173,16 @@ class Grid:
         found = [self.program.reduce("largest", self.everywhere, a) for a in velocity]
         largest = max(float(np.max(planes)) for planes in found)
         return self.halo.largest(math.inf if math.isnan(largest) else largest)
+
+
+def unit_of(largest: float) -> float:
+    """Return the power of two that brings numbers up to `largest` below 1, if float32 holds it.
+
+    Products of such numbers stay in its range, and lose no bit by the factor.
+    """
+    if not 0.0 < largest < math.inf:
+        return 1.0
+    return 2.0 ** -max(min(math.frexp(largest)[1], LARGEST_POWER), -LARGEST_POWER)
 
 
 def common(one: Region, other: Region | None) -> Region | None:

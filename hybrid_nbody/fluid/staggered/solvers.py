@@ -5,7 +5,7 @@ from typing import Protocol
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.staggered.boxes import Box, Cycler, Relaxer
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients, set_coefficients
-from hybrid_nbody.fluid.staggered.grid import Grid, Vector
+from hybrid_nbody.fluid.staggered.grid import Grid, Vector, unit_of
 from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.multigrid import Multigrid
 from hybrid_nbody.fluid.staggered.right_side import RightSide
@@ -144,6 +144,7 @@ class Cycles(OpenFaces):
     def __init__(self, grid: Grid, solids: Solids, memory: Memory) -> None:
         super().__init__(grid, solids, memory)
         self.multigrid = Multigrid(grid, self.coefficients, memory.cell_scratch)
+        self.unit = 1.0
 
     def refresh(self) -> None:
         """See `PressureSolver`."""
@@ -154,6 +155,7 @@ class Cycles(OpenFaces):
         """See `PressureSolver`."""
         self.r, self.direction, self.image = self.memory.own
         self.begin(velocity, self.r)
+        self.unit = unit_of(self.largest(self.r))
         self.multigrid.cycle(self.direction, self.r)
         grade = self._dot(self.r, self.direction)
         done = 0
@@ -166,7 +168,8 @@ class Cycles(OpenFaces):
         return done
 
     def _dot(self, a: Array, b: Array) -> float:
-        return self.grid.total("dot", self.grid.region, a, b)
+        """Return the sum of the products of two fields, in the unit of this solve."""
+        return self.grid.total("dot", self.grid.region, a, b, self.unit)
 
     def _descend(self, grade: float) -> None:
         """Go to the lowest point along the direction."""

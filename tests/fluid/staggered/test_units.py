@@ -43,13 +43,16 @@ SCENES = {
 
 
 @cache
-def flowing(ranks, scene, dtype, time=1.0, density=1.0):
-    """Return a fluid after four steps, in units that are so many times smaller."""
+def flowing(ranks, scene, dtype, time=1.0, density=1.0, slow=1.0):
+    """Return a fluid after four steps, in units that are so many times smaller.
+
+    Its velocities and forces are `slow` of those of the scene.
+    """
     numbers = {
         "rate": 1e-3 / time,
-        "buoyancy": 0.4 / time**2 / density,
+        "buoyancy": 0.4 * slow / time**2 / density,
         "confinement": 2.0 / time,
-        "speed": 0.7 / time,
+        "speed": 0.7 * slow / time,
         "density": density,
         "dt": 0.05 * time,
         "dtype": dtype,
@@ -93,3 +96,23 @@ def test_other_units_give_the_same_numbers(alone):
     for name, values in here.items():
         atol = 1e-9 * np.abs(values).max()
         np.testing.assert_allclose(there[name], values, rtol=0, atol=atol, err_msg=name)
+
+
+@pytest.mark.parametrize("density", [2.0**-95, 2.0**95])
+def test_a_scalar_far_from_one_spreads_as_any_other(alone, density):
+    """Conjugate gradients multiply its changes by one another."""
+    here = scaled(flowing(alone, "lid", "float32"))["state/density"]
+    there = scaled(flowing(alone, "lid", "float32", density=density), density=density)
+    np.testing.assert_allclose(there["state/density"], here, rtol=0, atol=1e-12)
+
+
+def test_a_flow_that_hardly_moves_is_as_viscous_as_any_other(alone):
+    """So slow that nothing is carried: the flow is proportional to what sets it going."""
+    speeds = 2.0**-40, 2.0**-80
+    flows = [flowing(alone, "lid", "float32", slow=slow) for slow in speeds]
+    for name in ("state/u", "state/v", "state/w"):
+        here, there = (state(model)[name] / slow for model, slow in zip(flows, speeds, strict=True))
+        assert np.abs(here).max() > 1e-2
+        np.testing.assert_allclose(there, here, rtol=0, atol=2e-6)
+    energies = [model.diagnostics()["kinetic_energy"] for model in flows]
+    assert energies[1] == pytest.approx(energies[0] * 2.0**-80, rel=1e-5)

@@ -4,9 +4,9 @@ from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_larg
 
 
 @plane_sum
-def dot(k: Int, j: Int, i: Int, a: Cells, b: Cells) -> Real:
-    """Return the product of two fields at a cell."""
-    return a[k, j, i] * b[k, j, i]
+def dot(k: Int, j: Int, i: Int, a: Cells, b: Cells, unit: Real) -> Real:
+    """Return the product of two fields at a cell, each times `unit`."""
+    return (unit * a[k, j, i]) * (unit * b[k, j, i])
 
 
 @plane_sum

@@ -1,6 +1,6 @@
 """Forces: buoyancy, the gradient of the last pressure, vorticity confinement."""
 
-from math import sqrt
+from math import fabs, sqrt
 
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells
 
@@ -34,15 +34,24 @@ def curl_z(u: Cells, v: Cells, k: Int, j: Int, i: Int) -> Real:
     return 0.25 * (of_v - of_u)
 
 
+def hypotenuse(x: Real, y: Real, z: Real) -> Real:
+    """Return the length of a vector, also where its squares leave the range of numbers."""
+    largest = max(fabs(x), max(fabs(y), fabs(z)))
+    if largest == 0.0:
+        largest = 1.0
+    a = x / largest
+    b = y / largest
+    c = z / largest
+    return largest * sqrt(a * a + b * b + c * c)
+
+
 @over_cells
-def curl_length(
-    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, factor: Real, out: Cells
-) -> None:
+def curl_length(k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, out: Cells) -> None:
     """Set a cell to the length of the vorticity at its centre."""
     x = curl_x(v, w, k, j, i)
     y = curl_y(u, w, k, j, i)
     z = curl_z(u, v, k, j, i)
-    out[k, j, i] = factor * sqrt(x * x + y * y + z * z)
+    out[k, j, i] = hypotenuse(x, y, z)
 
 
 @over_cells
@@ -57,12 +66,15 @@ def confinement(
     nx = length[k, j, i + 1] - length[k, j, i - 1]
     ny = length[k, j + 1, i] - length[k, j - 1, i]
     nz = length[k + 1, j, i] - length[k - 1, j, i]
-    size = sqrt(nx * nx + ny * ny + nz * nz)
+    size = hypotenuse(nx, ny, nz)
     if size == 0.0:
         size = 1.0
     cx = curl_x(v, w, k, j, i)
     cy = curl_y(u, w, k, j, i)
     cz = curl_z(u, v, k, j, i)
-    fx[k, j, i] = strength * (ny * cz - nz * cy) / size
-    fy[k, j, i] = strength * (nz * cx - nx * cz) / size
-    fz[k, j, i] = strength * (nx * cy - ny * cx) / size
+    nx /= size
+    ny /= size
+    nz /= size
+    fx[k, j, i] = strength * (ny * cz - nz * cy)
+    fy[k, j, i] = strength * (nz * cx - nx * cz)
+    fz[k, j, i] = strength * (nx * cy - ny * cx)

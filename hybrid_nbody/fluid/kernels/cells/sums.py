@@ -5,12 +5,17 @@ from math import fabs
 from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_sum
 
 
+def squares(a: Real, b: Real) -> Real:
+    """Return the sum of two squares."""
+    return a * a + b * b
+
+
 @plane_sum
-def energy(k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells) -> Real:
-    """Return half the mean of the squares of a velocity at the faces of a cell."""
-    x = u[k, j, i] * u[k, j, i] + u[k, j, i + 1] * u[k, j, i + 1]
-    y = v[k, j, i] * v[k, j, i] + v[k, j + 1, i] * v[k, j + 1, i]
-    z = w[k, j, i] * w[k, j, i] + w[k + 1, j, i] * w[k + 1, j, i]
+def energy(k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, unit: Real) -> Real:
+    """Return half the mean of the squares of a velocity, times `unit`, at the faces of a cell."""
+    x = squares(unit * u[k, j, i], unit * u[k, j, i + 1])
+    y = squares(unit * v[k, j, i], unit * v[k, j + 1, i])
+    z = squares(unit * w[k, j, i], unit * w[k + 1, j, i])
     return 0.25 * (x + y + z)
 
 
