@@ -21,6 +21,7 @@ from hybrid_nbody.parallel.agreement import Agreement
 from hybrid_nbody.parallel.alone import starting_alone
 from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI, refuse_several_without_mpi
 from hybrid_nbody.parallel.one_rank import CONSTANTS, OneRank
+from hybrid_nbody.parallel.starting import watched_start
 from hybrid_nbody.parallel.waiting import share_cores, wait
 
 T = TypeVar("T")
@@ -270,7 +271,8 @@ def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communic
     silence = warnings.catch_warnings(action="ignore", category=RuntimeWarning)
     with silence, starting_alone(), meanwhile or nullcontext():
         if not MPI.Is_initialized():
-            _initialize()
+            with watched_start():
+                _initialize()
     refuse_foreign_launcher(MPI.COMM_WORLD.size, library)
     return _world()
 

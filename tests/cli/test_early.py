@@ -23,6 +23,22 @@ communicator.start_mpi = interrupted
 sys.exit(main(sys.argv[3:]))
 """
 
+ONE_RANK_ENDS = """
+import os, signal, sys, threading
+from hybrid_nbody.cli.main import main
+from hybrid_nbody.parallel import starting
+
+if os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK")) == "1":
+    sys.exit(0)
+if sys.argv[1] == "LONGEST":
+    starting.LONGEST = 2.0
+else:
+    starting.GRACE = 0.5
+    asked = getattr(signal, sys.argv[1])
+    threading.Timer(2.0, os.kill, (os.getpid(), asked)).start()
+sys.exit(main(sys.argv[2:]))
+"""
+
 CONFIG = """\
 model: nbody
 bodies: {kind: figure-eight}
@@ -42,6 +58,17 @@ def test_a_signal_to_one_rank_before_mpi_starts_ends_all(tmp_path, mpirun, rank,
     assert result.stderr.count(f"hybrid_nbody: stopped by {said}") == 1
     assert "Traceback" not in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["job.yaml"]
+
+
+@pytest.mark.parametrize("cause", ["SIGINT", "SIGTERM", "LONGEST"])
+def test_a_rank_that_waits_for_one_that_ended_does_not_wait_for_ever(tmp_path, mpirun, cause):
+    """It waits within MPI, where Python hears no signal."""
+    (tmp_path / "job.yaml").write_text(CONFIG)
+    result = mpirun(2, "-c", ONE_RANK_ENDS, cause, "run", "job.yaml", cwd=tmp_path, timeout=60)
+    assert result.returncode != 0
+    within = "within 2 s" if cause == "LONGEST" else f"within 0.5 s after {cause}"
+    assert f"hybrid_nbody: MPI has not started {within}: another rank ended" in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 @pytest.mark.parametrize("command", ["run job.yaml", "info job.yaml"])
