@@ -12,6 +12,7 @@ from hybrid_nbody import Simulation
 from hybrid_nbody.errors import InputError, NumericalError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.initial_conditions import plummer, two_body
+from hybrid_nbody.nbody.kernels import reference
 
 __all__ = ["alone", "communicator"]
 
@@ -201,6 +202,21 @@ def test_a_condition_may_say_of_whom_it_holds(alone):
     simulation.stop_when(far)
     assert simulation.run(steps=10) == "far"
     assert simulation.reason == "step 3, t = 0.03: body 7 is far"
+
+
+@pytest.mark.parametrize("size", [1e-15, 1.0, 1e15])
+@pytest.mark.parametrize("steps", [0, 3])
+def test_positions_of_another_size_are_summed_as_well_as_any(alone, size, steps):
+    """Single precision holds lengths in units that are chosen for the bodies."""
+    simulation = cluster(alone, softening=0.05 * size, dt=1e-9) if size >= 1 else cluster(alone)
+    simulation.step(steps)
+    positions, masses = size * simulation.positions, simulation.masses
+    simulation.positions = positions
+    softening = simulation.config.gravity.softening
+    expected = reference.accelerations(positions, masses, softening)
+    error = np.abs(simulation.device.accelerations - expected).max()
+    assert error < 1e-5 * np.abs(expected).max()
+    assert simulation.steps == steps
 
 
 @pytest.mark.parametrize("others", ["before", "within", "in a thread"])

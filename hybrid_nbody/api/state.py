@@ -19,6 +19,9 @@ from hybrid_nbody.simulation.model import Model
 
 Rows = NDArray[np.float64]
 
+SAME_SIZE = 1e4
+"""Positions up to so many times larger or smaller leave the units of the sums as they are."""
+
 ENERGIES = ("total_energy", "kinetic_energy")
 """Diagnostics of which a model has one, the first that it has."""
 
@@ -30,6 +33,7 @@ class State:
     communicator: Communicator
     _running: TimeLoop | None
     _guard: Guard
+    _size: float
     _transport: Transport
 
     def _together(self, call: str) -> None:
@@ -195,10 +199,32 @@ class State:
         wanted = self.positions.shape
         fits = positions.shape == wanted and velocities.shape == wanted
         self._check_on_all(fits, f"arrays of shape {wanted}")
+        size = self._largest(positions)
+        same = self._size / SAME_SIZE <= size <= self._size * SAME_SIZE
+        if np.isfinite(size) and not same:
+            self._rebuild(positions, velocities)
+            return
         model: Any = self.model
         model.begin(Bodies(positions, velocities, self.masses, self.ids))
         model.initial_energy = None
         self._guard.check_numbers()
+
+    def _note_size(self) -> None:
+        """Note the size of the bodies, for which the units of single precision are chosen."""
+        bodies = "bodies/position" in self.model.fields()
+        self._size = self._largest(self.positions) if bodies else 0.0
+
+    def _largest(self, rows: Rows) -> float:
+        """Return the largest absolute value of all ranks; they call together."""
+        own = np.array([np.abs(rows).max(initial=0.0)])
+        return float(self.communicator.maximum(own)[0])
+
+    def _rebuild(self, positions: Rows, velocities: Rows) -> None:
+        """Make the model anew, as for bodies that start there."""
+        bodies = self._all_bodies()
+        position = self._whole("bodies/position", positions)
+        velocity = self._whole("bodies/velocity", velocities)
+        self._replace(checked_bodies(position, velocity, bodies.mass, bodies.id))
 
     def _check_on_all(self, fits: bool, wanted: str) -> None:
         """Raise an error on every rank if what one of them was given does not fit its bodies."""
@@ -269,5 +295,6 @@ class State:
         self._transport.release()
         self._transport = setup.exchange.transport
         self._loop.model = model
+        self._note_size()
         if model.step:  # what changes with time was computed for the first step
             self.begin(self.positions, self.velocities)

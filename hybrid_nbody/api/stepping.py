@@ -44,6 +44,7 @@ class Stepping(State):
         self._transport = setup.exchange.transport
         self._guard = Guard(self, self.communicator, None)
         self._guard.check_numbers()
+        self._note_size()
         self._events: list[Event] = []
         self.outcome = ""
         self.reason = ""

@@ -45,11 +45,6 @@ class NBodyModel:
 
     quantities: Mapping[str, Quantity]
     row_name = "body"
-    advice = {
-        "start": "The initial state cannot be run: look for bodies at the same position, or for "
-        "huge values",
-        "run": "Take a smaller time.dt or a larger softening",
-    }
 
     def __init__(
         self,
@@ -74,6 +69,7 @@ class NBodyModel:
         self.dt = dt
         self.shown = shown
         self.quantities = diagnostics.quantities_of(force, shown.units, shown.advise)
+        self.advice = advice_for(setup.pair_force.precision)
         self.step = 0
         self.initial_energy: float | None = None
 
@@ -236,6 +232,16 @@ class NBodyModel:
             own = (float(speed[fastest]), int(self.ids[fastest]))
         found, body = max(self.communicator.gather(own))
         return f"body {body}, the fastest, moves at {found:.6g}"
+
+
+def advice_for(precision: str) -> dict[str, str]:
+    """Return what to do when the state of bodies has gone wrong, by when."""
+    start = (
+        "The initial state cannot be run: look for bodies at the same position, or for huge values"
+    )
+    run = "Take a smaller time.dt or a larger softening"
+    wider = "" if precision == "double" else "; gravity.precision: double holds a wider range"
+    return {"start": start + wider, "run": run + wider}
 
 
 if TYPE_CHECKING:  # mypy checks that the class satisfies the contract
