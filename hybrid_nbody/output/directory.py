@@ -38,7 +38,8 @@ def files_of_a_run(folder: Path) -> list[Path]:
     if not data:
         return []
     others = [folder / name for name in (CONFIG, LOG, f"{CONFIG}.part")]
-    return data + [path for path in others if path.exists()]
+    earlier = folder.glob(f"{Path(TRAJECTORY_FILE).stem}.until-*.h5")  # frames of other contents
+    return [*data, *(path for path in others if path.exists()), *earlier]
 
 
 def check(folder: Path, overwrite: bool) -> None:

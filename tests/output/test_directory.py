@@ -142,6 +142,7 @@ def test_a_directory_belongs_to_one_process_at_a_time(tmp_path):
 
 
 def test_overwriting_removes_the_files_of_the_run_and_no_others(run):
+    fill(run, {"trajectory.until-0000000020.h5": "frames of other contents"})
     before = everything_in(run)
     directory.check(run, overwrite=True)
     assert everything_in(run) == before
