@@ -66,7 +66,7 @@ class Solver(Section):
         "residual",
         description="residual: the largest residual over the largest right-hand side, whatever "
         "the units; change: the largest change of a cell in an iteration, in the units of "
-        "velocity, density or pressure. Default change with fluid.projection course.",
+        "velocity, density or pressure, with fluid.projection course alone, whose default it is.",
     )
     omega: Omega = Field(
         "auto",

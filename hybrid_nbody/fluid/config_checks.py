@@ -8,6 +8,7 @@ from pydantic_core import InitErrorDetails
 
 from hybrid_nbody.config.faults import did_you_mean
 from hybrid_nbody.config.sections import fault
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid import config_obstacles
 from hybrid_nbody.fluid.config_boundary import FaceTable, faults_on_grid, kinds_of
 from hybrid_nbody.fluid.config_face import Inflow
@@ -175,7 +176,7 @@ def _tolerance(config: "FluidConfig") -> Faults:
     if solver.criterion == "residual" and 0 < solver.tolerance < rounding:
         text = (
             f"must be 0 or at least {rounding:.2g}, the rounding of {dtype}, where criterion is "
-            "residual; for the largest change of a cell, write criterion: change"
+            "residual"
         )
         yield fault(("solver", "tolerance"), solver.tolerance, text)
     elif 0 < solver.tolerance < smallest:
@@ -264,3 +265,21 @@ def _location(event: "Event") -> Iterator[tuple[tuple[str, ...], list[Any], tupl
     if event.sphere is not None:
         centre = event.sphere.centre
         yield ("sphere", "centre"), list(centre), centre
+
+
+def refuse_units_of_change(config: "FluidConfig") -> None:
+    """Refuse a new run that measures changes in the units of its fields.
+
+    A run that was begun with them can still be resumed.
+
+    Raises
+    ------
+    InputError
+    """
+    solver = config.solver
+    if solver.criterion == "change" and solver.tolerance and config.fluid.projection != "course":
+        raise InputError(
+            "solver.criterion: change depends on the units of time and density, and is for "
+            "fluid.projection course alone; take residual, or solver.tolerance: 0, with which all "
+            "iterations are done"
+        )

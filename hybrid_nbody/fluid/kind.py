@@ -131,10 +131,12 @@ class FluidKind:
         Raises
         ------
         InputError
-            If the file is missing or wrong.
+            If the file is missing or wrong, or results would depend on the units.
         """
         from hybrid_nbody.fluid.build import with_events_of_file
+        from hybrid_nbody.fluid.config_checks import refuse_units_of_change
 
+        refuse_units_of_change(config)
         return with_events_of_file(config)
 
     def builder(

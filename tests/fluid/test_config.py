@@ -14,9 +14,12 @@ from support.fluid_texts import (
 )
 
 from hybrid_nbody.config.loader import dump
+from hybrid_nbody.errors import InputError
 from hybrid_nbody.fluid.config import FluidConfig
+from hybrid_nbody.running.models import MODELS
 
 ROOT = Path(__file__).parents[2]
+KIND = MODELS["fluid"]
 
 
 STAGGERED = """\
@@ -313,3 +316,12 @@ def test_a_configuration_survives_being_written_and_read(values):
     text = dump(config)
     assert loads(text, "config.yaml") == config
     assert dump(loads(text, "config.yaml")) == text
+
+
+def test_changes_in_the_units_of_fields_are_for_the_course():
+    """A run that was begun with them is resumed: its configuration is not refused itself."""
+    changing = "solver: {method: red-black, criterion: change, tolerance: 1e-5}\n"
+    with pytest.raises(InputError, match="change depends on the units of time and density"):
+        KIND.resolved(config_of(changing))
+    for text in (changing + "fluid: {projection: course}\n", changing.replace("1e-5", "0")):
+        assert KIND.resolved(config_of(text)).solver.criterion == "change"

@@ -29,7 +29,7 @@ FOR_BODIES = (
     "hybrid is for bodies; a rank of a fluid computes on one device: take gpu, or a list with "
     "one backend a rank, such as [gpu, cpu], whose planes are shared out by speed"
 )
-OF_CHANGE = "criterion is residual; for the largest change of a cell, write criterion: change"
+OF_CHANGE = "criterion is residual"
 CARRY = "sources: {carry_over: true}\n"
 
 
