@@ -74,7 +74,7 @@ from hybrid_nbody.nbody.model import NBodyModel
 def interrupted(model, steps):
     raise KeyboardInterrupt
 
-NBodyModel.advance = interrupted
+NBodyModel.queue = interrupted
 code = main(["run", sys.argv[1], "--set", f"output.directory={sys.argv[2]}"])
 print(code, [thread.name for thread in threading.enumerate()])
 """

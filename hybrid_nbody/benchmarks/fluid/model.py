@@ -39,6 +39,7 @@ CHECKED = (
     "fluid.grid=collocated",
     "fluid.projection=exact",
     "sources.carry_over=false",
+    "solver.tolerance=0",
     "sources.events=[{step: 0, density: 8}, {step: 0, velocity: [1, -2, 0.5]}]",
 )
 CHECK_ITERATIONS = 3
