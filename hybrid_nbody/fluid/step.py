@@ -58,9 +58,9 @@ class Physics:
     def budgeted(self) -> bool:
         """Return whether steps sum what they make or lose of the density.
 
-        The program of the course does not.
+        What is carried over from step to step would count as made.
         """
-        return self.conserve or (self.projection == "exact" and not self.carry_over)
+        return self.conserve or not self.carry_over
 
 
 Watch = Callable[[Array], object]
