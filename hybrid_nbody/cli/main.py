@@ -164,7 +164,8 @@ def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None")
     assert command.on_ranks is not None
     ranks: Communicator | None = None
     try:
-        ranks = communicator.start_mpi(importing_ahead() if command.runs else None)
+        ahead = importing_ahead() if command.runs else None
+        ranks = communicator.start_mpi(ahead, lambda: early.received if early else "")
         if early and (name := early.agreed(ranks)):
             return _stopped(name, ranks)
         return _call(command.on_ranks, parsed, ranks)

@@ -242,15 +242,17 @@ def _constants(comm: Any) -> Any:
     return MPI
 
 
-def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communicator:
-    """Initialise MPI and return the communicator of all ranks.
-
-    Where no MPI library can be loaded, that is this process alone.
+def start_mpi(
+    meanwhile: AbstractContextManager[None] | None = None, noted: Callable[[], str] = lambda: ""
+) -> Communicator:
+    """Initialise MPI and return the communicator of all ranks; of this one where there is no MPI.
 
     Parameters
     ----------
     meanwhile : context manager, optional
         Entered while MPI is initialised, which takes up to half a second and needs no Python.
+    noted : callable, optional
+        Returns the name of a signal that asked to stop before, or nothing.
 
     Raises
     ------
@@ -271,7 +273,7 @@ def start_mpi(meanwhile: AbstractContextManager[None] | None = None) -> Communic
     silence = warnings.catch_warnings(action="ignore", category=RuntimeWarning)
     with silence, starting_alone(), meanwhile or nullcontext():
         if not MPI.Is_initialized():
-            with watched_start():
+            with watched_start(noted()):
                 _initialize()
     refuse_foreign_launcher(MPI.COMM_WORLD.size, library)
     return _world()
@@ -304,14 +306,10 @@ def _loaded() -> Any:
 
 
 def _initialize() -> None:
-    """Initialise MPI as ``MPI.Init`` does, which would let no other thread run.
+    """Initialise MPI as ``MPI.Init`` does, which would let no other thread run."""
+    from mpi4py import MPI  # its module is linked with the library
 
-    The library is found through mpi4py's module, which is linked with it.
-    """
-    from mpi4py import MPI
-
-    code = ctypes.CDLL(MPI.__file__).MPI_Init(None, None)
-    if code != MPI.SUCCESS:
+    if code := ctypes.CDLL(MPI.__file__).MPI_Init(None, None):  # MPI_SUCCESS is 0
         raise MPI.Exception(code)
     for ranks in (MPI.COMM_SELF, MPI.COMM_WORLD):
         ranks.Set_errhandler(MPI.ERRORS_RETURN)

@@ -27,15 +27,21 @@ STARTED = b"\0"
 
 
 @contextmanager
-def watched_start() -> Iterator[None]:
-    """End this process if MPI does not start in the block: after a signal, or for too long."""
+def watched_start(noted: str = "") -> Iterator[None]:
+    """End this process if MPI does not start in the block: after a signal, or for too long.
+
+    Parameters
+    ----------
+    noted : str
+        The name of a signal that came before; empty if there was none.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are for the main thread
         return
     hearing, telling = socket.socketpair()
     telling.setblocking(False)
     before = signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
-    watch = threading.Thread(target=_watch, args=(hearing,), name="start of MPI", daemon=True)
+    watch = threading.Thread(target=_watch, args=(hearing, noted), name="start of MPI", daemon=True)
     watch.start()
     try:
         yield
@@ -47,10 +53,10 @@ def watched_start() -> Iterator[None]:
         telling.close()
 
 
-def _watch(hearing: socket.socket) -> None:
+def _watch(hearing: socket.socket, noted: str) -> None:
     """Wait for the start; end the process where it takes too long."""
-    deadline = time.monotonic() + LONGEST
-    why = f"{LONGEST:g} s"
+    deadline = time.monotonic() + (GRACE if noted else LONGEST)
+    why = f"{GRACE:g} s after {noted}" if noted else f"{LONGEST:g} s"
     while True:
         left = deadline - time.monotonic()
         if left <= 0:
