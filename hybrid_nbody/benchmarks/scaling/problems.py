@@ -130,7 +130,7 @@ class Fluid:
         return {
             "model": "fluid",
             "grid": {"cells": list(cells)},
-            "fluid": {"projection": "course"},  # whose steps exchange planes alone
+            "fluid": {"projection": "course"},  # whose steps exchange planes, and little else
             "solver": {"method": "red-black", "max_iterations": self.sweeps, "tolerance": 0},
             "sources": {"events": events},
             "time": {"dt": COURANT / max(cells), "steps": ENDLESS},

@@ -115,7 +115,8 @@ def test_bytes_and_messages_of_a_step(finished):
             assert row["bytes"] >= 24 * other
             assert (row["bytes"] == 24 * other) == (row["exchange"] == "allgather")
     strong, weak = (row for row in finished[1] if row["model"] == "fluid" and row["ranks"] == 2)
-    assert strong["bytes"] == weak["bytes"] > 0  # planes of 8 x 8 cells, however many there are
+    assert strong["bytes"] == pytest.approx(weak["bytes"], rel=0.01)  # planes, and sums of each
+    assert strong["bytes"] > 0
     assert strong["messages"] >= strong["exchanges"] >= 6 * 2  # six solves of two sweeps
     assert strong["reductions"] >= 2
 
