@@ -203,10 +203,10 @@ class State:
         same = self._size / SAME_SIZE <= size <= self._size * SAME_SIZE
         if np.isfinite(size) and not same:
             self._rebuild(positions, velocities)
-            return
-        model: Any = self.model
-        model.begin(Bodies(positions, velocities, self.masses, self.ids))
-        model.initial_energy = None
+        else:
+            model: Any = self.model
+            model.begin(Bodies(positions, velocities, self.masses, self.ids))
+            model.initial_energy = None
         self._guard.check_numbers()
 
     def _note_size(self) -> None:

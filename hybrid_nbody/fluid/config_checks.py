@@ -175,8 +175,8 @@ def _tolerance(config: "FluidConfig") -> Faults:
     smallest = SMALLEST[dtype]
     if solver.criterion == "residual" and 0 < solver.tolerance < rounding:
         text = (
-            f"must be 0 or at least {rounding:.2g}, the rounding of {dtype}, where criterion is "
-            "residual"
+            f"must be 0 or at least {rounding:.2g}, the rounding of {dtype}, "
+            "where criterion is residual"
         )
         yield fault(("solver", "tolerance"), solver.tolerance, text)
     elif 0 < solver.tolerance < smallest:

@@ -155,7 +155,7 @@ class TimeLoop:
         return lambda: seconds
 
     def _wait_for_all_but(self, number: int) -> None:
-        """Wait until the device has at most so many batches of steps left."""
+        """Wait until no more than `number` batches of steps are left to the device."""
         while len(self._batches) > number:
             batch = self._batches.popleft()
             with self.timings.measure("advance"):
