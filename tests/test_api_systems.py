@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from support.nvrtc import compile_to_cubin, oldest_and_newest
+from support.nvrtc import compile_to_cubin, oldest_and_newest, words_for
 from support.ranks import alone
 
 from hybrid_nbody import Simulation, Systems
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.errors import InputError, NumericalError
 from hybrid_nbody.nbody.kernels.gpu import systems as gpu
 
@@ -81,5 +80,5 @@ def test_what_is_wrong_is_said(alone):
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 @pytest.mark.parametrize("bodies", [2, 8, 32])
 def test_the_kernel_compiles(architecture, bodies):
-    options = compile_options(gpu.defines(bodies), ())
+    options = words_for(gpu.defines(bodies), ())
     assert b"run_systems" in compile_to_cubin(gpu.SOURCE.read_text(), options, architecture)

@@ -18,7 +18,7 @@ from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
 from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
 from hybrid_nbody.backends.finite import FiniteLook, first_bad
 from hybrid_nbody.backends.gpu_copies import Snapshot, in_one_piece
-from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options, with_macros
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import InputError
@@ -261,8 +261,9 @@ class GpuBackend(Backend):
         CuPy caches the machine code on disk. What is there is loaded when it is first asked for: to
         read several files in threads takes longer than one after another.
         """
-        code = source if isinstance(source, str) else source.read_text()
-        words = compile_options(defines, options)
+        text = source if isinstance(source, str) else source.read_text()
+        code = with_macros(text, defines)
+        words = compile_options(options)
         module = self.cupy.RawModule(
             code=code, options=words, enable_cooperative_groups=cooperative
         )

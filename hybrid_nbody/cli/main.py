@@ -18,8 +18,10 @@ from hybrid_nbody.running.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Any, NoReturn
 
+    from hybrid_nbody.backends.waking import WakingGpu
     from hybrid_nbody.cli.early import EarlySignals
     from hybrid_nbody.parallel.communicator import Communicator
 
@@ -158,13 +160,15 @@ def _alone(function: Callable[[Namespace], int], parsed: Namespace) -> int:
 
 def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None") -> int:
     """Carry out a command on all ranks; an error that only some ranks meet aborts all of them."""
+    from hybrid_nbody.backends.waking import waking_gpu
+
+    waking = waking_gpu() if command.runs else None
     from hybrid_nbody.parallel import communicator
-    from hybrid_nbody.running.ahead import importing_ahead
 
     assert command.on_ranks is not None
     ranks: Communicator | None = None
     try:
-        ahead = importing_ahead() if command.runs else None
+        ahead = _importing_ahead(parsed, waking) if command.runs else None
         ranks = communicator.start_mpi(ahead, lambda: early.received if early else "")
         if early and (name := early.agreed(ranks)):
             return _stopped(name, ranks)
@@ -181,6 +185,18 @@ def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None")
         if ranks is None or ranks.size == 1:
             return _unexpected(error)
         communicator.abort(error, 1)
+
+
+def _importing_ahead(
+    parsed: Namespace, waking: "WakingGpu | None"
+) -> "AbstractContextManager[None]":
+    """Return what imports ahead for a run, once the driver of its GPU has started."""
+    from hybrid_nbody.running.ahead import importing_ahead
+
+    if waking:
+        waking.wait()
+    file = getattr(parsed, "file", None)  # `resume` has none
+    return importing_ahead(file, parsed.overrides, waking)
 
 
 def _stopped(signal_name: str, ranks: "Communicator") -> int:

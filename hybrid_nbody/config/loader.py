@@ -98,6 +98,26 @@ def loads(
     return check(tree, models)
 
 
+def unchecked(
+    path: str | os.PathLike[str],
+    overrides: Sequence[str] = (),
+    *,
+    models: Mapping[str, ConfiguredModel],
+) -> dict[str, Any]:
+    """Return the values that a configuration file gives, with the overrides, as they stand there.
+
+    Parameters as of `load`.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read.
+    """
+    name = os.fspath(path)
+    values: dict[str, Any] = _tree(_text(name), name, models, overrides).data
+    return values
+
+
 def dump(config: Section) -> str:
     """Return a configuration as YAML, with every default; `load` reads an equal one from it."""
     return write(plain_values(config))

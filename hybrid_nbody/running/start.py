@@ -21,6 +21,7 @@ from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
+from hybrid_nbody.running.ahead import collect_garbage
 from hybrid_nbody.running.amounts import expected_lines
 from hybrid_nbody.running.continuation import continue_trajectory, is_among, refuse_another_run
 from hybrid_nbody.running.contract import AnyBuilder, AnyKind
@@ -43,7 +44,10 @@ def open_log(communicator: Communicator) -> Log:
 
 @contextmanager
 def preparing(log: Log, builder: AnyBuilder) -> Iterator[None]:
-    """Tell a person why the block takes long, if it does: what the builder is doing."""
+    """Tell a person why the block takes long, if it does: what the builder is doing.
+
+    Garbage is collected from its end on, see `collect_garbage`.
+    """
     done = threading.Event()
     watch = threading.Thread(target=_say_what_is_done, args=(log, builder, done), daemon=True)
     watch.start()
@@ -52,6 +56,7 @@ def preparing(log: Log, builder: AnyBuilder) -> Iterator[None]:
     finally:
         done.set()
         watch.join()
+        collect_garbage()
 
 
 def _say_what_is_done(log: Log, builder: AnyBuilder, done: threading.Event) -> None:

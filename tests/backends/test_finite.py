@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from support.bodies import make_backend
-from support.nvrtc import compile_to_cubin, oldest_and_newest
+from support.nvrtc import compile_to_cubin, oldest_and_newest, words_for
 
 from hybrid_nbody.backends.finite import SOURCE
-from hybrid_nbody.backends.launch import compile_options
 
 
 @pytest.mark.parametrize("size", [0, 1, 31, 1000, 100_001])
@@ -47,4 +46,4 @@ def test_a_look_is_at_the_numbers_as_they_are_now(backend_name):
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_the_kernel_compiles(architecture):
     code = SOURCE.read_text()
-    assert b"find_bad" in compile_to_cubin(code, compile_options({}), architecture)
+    assert b"find_bad" in compile_to_cubin(code, words_for({}), architecture)

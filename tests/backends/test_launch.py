@@ -9,7 +9,7 @@ from support import cell_functions
 from support.paper import PaperGpu
 
 from hybrid_nbody.backends.cells.gpu import BLOCK, Program
-from hybrid_nbody.backends.launch import CudaModule, compile_options
+from hybrid_nbody.backends.launch import CudaModule, compile_options, with_macros
 
 SOURCE = Path(__file__).with_name("add.cu")
 ARGUMENTS = (np.int32(3), np.zeros(3, "f4"))
@@ -88,9 +88,10 @@ def test_a_constant_is_found(module):
     assert module.constant("parameters") == "&parameters"
 
 
-def test_macros_are_sorted_options():
-    words = compile_options({"B": 2, "A": "float"}, ("-ftz=true",))
-    assert words == ("-std=c++17", "-ftz=true", "-DA=float", "-DB=2")
+def test_macros_stand_sorted_before_a_source_whose_lines_keep_their_numbers():
+    text = with_macros("first line", {"B": 2, "A": "float"})
+    assert text.splitlines() == ["#define A float", "#define B 2", "#line 1", "first line"]
+    assert compile_options(("-ftz=true",)) == ("-std=c++17", "-ftz=true")
 
 
 def test_a_gpu_on_paper_takes_launches(tmp_path):

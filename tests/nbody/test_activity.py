@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from support.nvrtc import architectures, compile_to_cubin
+from support.nvrtc import architectures, compile_to_cubin, words_for
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.kernels import make_counter
 from hybrid_nbody.nbody.kernels.gpu.kernels import COUNT_SOURCE
@@ -90,5 +89,5 @@ def test_the_map_over_ranks(backend, communicator, cells, number):
 
 @pytest.mark.parametrize("architecture", architectures())
 def test_the_cuda_source_compiles(architecture):
-    cubin = compile_to_cubin(COUNT_SOURCE.read_text(), compile_options({}), architecture)
+    cubin = compile_to_cubin(COUNT_SOURCE.read_text(), words_for({}), architecture)
     assert b"count\0" in cubin

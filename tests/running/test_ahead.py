@@ -1,6 +1,11 @@
 """Imports that are made while MPI starts."""
 
-from support.command import python
+import os
+
+import pytest
+from support.command import ROOT, python
+
+PLUMMER = os.path.join(ROOT, "input", "plummer.yaml")
 
 BESIDE_MPI = """
 import sys
@@ -38,3 +43,57 @@ def test_mpi_starts_beside_the_imports_and_its_errors_are_raised():
 
 def test_an_import_that_fails_is_left_to_where_it_is_used():
     assert python(FAILING).split() == ["block", "after"]
+
+
+WITH_A_GPU = """
+import gc, sys
+from hybrid_nbody.running.ahead import collect_garbage, importing_ahead
+
+class Waking:
+    made = 0
+    def make_context(self):
+        self.made += 1
+    def wait(self):
+        pass
+
+waking = Waking()
+with importing_ahead(sys.argv[1], sys.argv[2:], waking):
+    assert not gc.isenabled()
+collect_garbage()
+assert gc.isenabled()
+print(waking.made)
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "overrides", "contexts"),
+    [
+        (PLUMMER, [], "1"),
+        (PLUMMER, ["compute.backend=hybrid"], "1"),
+        (PLUMMER, ["compute.backend=cpu"], "0"),
+        ("none.yaml", [], "0"),
+    ],
+)
+def test_a_context_is_made_for_a_run_that_takes_a_gpu(file, overrides, contexts):
+    assert python(WITH_A_GPU, str(file), *overrides).split() == [contexts]
+
+
+CONTEXT = """
+import ctypes
+from hybrid_nbody.backends.waking import WakingGpu
+
+waking = WakingGpu()
+waking.wait()
+waking.make_context()
+waking.wait()
+flags, active = ctypes.c_uint(), ctypes.c_int()
+driver = ctypes.CDLL("libcuda.so.1")
+assert driver.cuDevicePrimaryCtxGetState(0, ctypes.byref(flags), ctypes.byref(active)) == 0
+print("active", active.value, "of", waking._gpus)
+"""
+
+
+@pytest.mark.gpu
+def test_the_only_gpu_has_a_context():
+    active, gpus = python(CONTEXT).split()[1::2]
+    assert active == str(int(gpus == "1"))

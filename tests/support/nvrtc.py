@@ -13,6 +13,7 @@ from pathlib import Path
 from cuda.bindings import nvrtc
 
 from hybrid_nbody.backends.cpu import node_local_cache
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, compile_options
 
 WANTED = (70, 80, 90)
 H200 = {
@@ -46,6 +47,12 @@ def assert_same_for_all_architectures(*sources) -> None:
     """Check that no source asks which architecture it is compiled for."""
     for path in sources:
         assert "__CUDA_ARCH__" not in path.read_text(), f"{path}: compile it for every architecture"
+
+
+def words_for(macros, options=FLUSH_DENORMALS) -> tuple[str, ...]:
+    """Return the options of a source with macros: they mean the same as at its head."""
+    words = (f"-D{name}={value}" for name, value in sorted(macros.items()))
+    return (*compile_options(options), *words)
 
 
 def compile_to_cubin(source: str, options, architecture: int) -> bytes:

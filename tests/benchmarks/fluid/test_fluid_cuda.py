@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 from support.command import call
-from support.nvrtc import H200, architectures, compile_to_cubin
+from support.nvrtc import H200, architectures, compile_to_cubin, words_for
 from support.paper import check_argument, declared, kind_of
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks.fluid import layouts as fluid_layouts
 from hybrid_nbody.benchmarks.fluid.layouts import LAYOUTS, STRATEGIES, check
 from hybrid_nbody.benchmarks.fluid.problems import random_fields
@@ -43,7 +42,7 @@ INTERLEAVED = (PlainKernels, FLAG_OF_THREADS, FLAG_OF_BLOCKS, BlockFlags, ReadBy
 
 @pytest.mark.parametrize("architecture", architectures())
 def test_the_sweeps_compile(architecture):
-    cubin = compile_to_cubin(SOURCE.read_text(), compile_options({}), architecture)
+    cubin = compile_to_cubin(SOURCE.read_text(), words_for({}), architecture)
     for name in KERNELS:
         assert name.encode() + b"\0" in cubin
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 from support.command import call, refused
-from support.nvrtc import compile_to_cubin, oldest_and_newest
+from support.nvrtc import compile_to_cubin, oldest_and_newest, words_for
 from support.paper import PaperGpu
 
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks.gravity import limits
 from hybrid_nbody.benchmarks.harness import machine
 from hybrid_nbody.benchmarks.harness.machine import INSTRUCTIONS, Devices, Peak
@@ -153,14 +152,14 @@ def test_without_a_gpu(tmp_path):
 def test_atomic_adds_compile(precision, architecture):
     macros = gpu.defines(precision, Layout.of(131072), DEFAULTS[precision], 131072, 131072)
     assert b"accelerations\0" in compile_to_cubin(
-        limits.PAIR_FORCE.read_text(), compile_options(macros, gpu.OPTIONS), architecture
+        limits.PAIR_FORCE.read_text(), words_for(macros, gpu.OPTIONS), architecture
     )
 
 
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_atomic_adds_of_the_symmetric_force_compile(architecture):
     cubin = compile_to_cubin(
-        limits.SYMMETRIC.read_text(), compile_options(symmetric.defines()), architecture
+        limits.SYMMETRIC.read_text(), words_for(symmetric.defines()), architecture
     )
     assert b"accelerations\0" in cubin
 

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 from support.command import call, refused
-from support.nvrtc import architectures, compile_to_cubin
+from support.nvrtc import architectures, compile_to_cubin, words_for
 from support.paper import MODEL, PaperGpu
 
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.backends.tuning import tuning_file
 from hybrid_nbody.benchmarks.gravity import tune
 from hybrid_nbody.benchmarks.harness.machine import Devices
@@ -147,7 +146,7 @@ def test_what_is_tried_compiles(precision):
     ):
         number = row["bodies"]
         macros = gpu.defines(precision, Layout.of(number), tune.variant(row), number, number)
-        options = compile_options(macros, gpu.OPTIONS)
+        options = words_for(macros, gpu.OPTIONS)
         cubin = compile_to_cubin(gpu.SOURCE.read_text(), options, architectures()[0])
         assert (b"run_steps\0" in cubin) == (row["sum"] == tune.STEP)
 

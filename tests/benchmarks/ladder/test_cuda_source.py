@@ -10,10 +10,11 @@ from support.nvrtc import (
     assert_same_for_all_architectures,
     compile_to_cubin,
     oldest_and_newest,
+    words_for,
 )
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.launch import FLUSH_DENORMALS, compile_options
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS
 from hybrid_nbody.benchmarks.harness.machine import PEAK_MACROS, PEAK_SOURCE
 from hybrid_nbody.benchmarks.ladder.rungs import FLUSH, LADDERS
 from hybrid_nbody.benchmarks.ladder.runs import (
@@ -39,7 +40,7 @@ EXTREMES = [
 
 @cache
 def cubin(path, defines, options, architecture):
-    return compile_to_cubin(path.read_text(), compile_options(dict(defines), options), architecture)
+    return compile_to_cubin(path.read_text(), words_for(dict(defines), options), architecture)
 
 
 def compiled(kernel, architecture):

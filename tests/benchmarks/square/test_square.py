@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 from support.command import call
-from support.nvrtc import architectures, compile_to_cubin
+from support.nvrtc import architectures, compile_to_cubin, words_for
 from support.paper import PaperGpu
 from support.ranks import same_bits
 
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.benchmarks import add_arguments
 from hybrid_nbody.benchmarks.harness.runs import check
 from hybrid_nbody.benchmarks.square import experiment
@@ -58,7 +57,7 @@ def test_a_step_of_every_kernel(kernel, number):
 @pytest.mark.parametrize(("block", "unroll"), [(16, 1), (64, 16)])
 def test_the_kernels_compile(architecture, block, unroll):
     macros = Kernel("N", block=block, unroll=unroll).defines
-    cubin = compile_to_cubin(SOURCE.read_text(), compile_options(macros), architecture)
+    cubin = compile_to_cubin(SOURCE.read_text(), words_for(macros), architecture)
     for name in {kernel.name for kernel in RUNGS} | {"drift_structs", "drift_arrays"}:
         assert name.encode() + b"\0" in cubin
 

@@ -1,11 +1,10 @@
 """The CUDA source that the functions of a cell become compiles, without a GPU."""
 
 import pytest
-from support.nvrtc import compile_to_cubin, oldest_and_newest
+from support.nvrtc import compile_to_cubin, oldest_and_newest, words_for
 
 from hybrid_nbody.backends.cells.cuda_text import cuda_source
 from hybrid_nbody.backends.cells.translation import translated
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.fluid.kernels.cells import MODULES
 
 
@@ -14,7 +13,7 @@ from hybrid_nbody.fluid.kernels.cells import MODULES
 def test_functions_of_cells_compile(dtype, architecture):
     functions = translated(MODULES)
     kernels = [name for name, function in functions.items() if function.role]
-    cubin = compile_to_cubin(cuda_source(functions, dtype), compile_options({}), architecture)
+    cubin = compile_to_cubin(cuda_source(functions, dtype), words_for({}), architecture)
     assert {"subtract_gradient", "friction_moment", "advect"} < set(kernels)
     for name in kernels:
         assert f"run_{name}\0".encode() in cubin

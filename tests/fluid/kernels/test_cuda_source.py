@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from support.nvrtc import H200, architectures, compile_to_cubin
+from support.nvrtc import H200, architectures, compile_to_cubin, words_for
 
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.fluid.grid import Boundary, Face, Slab
 from hybrid_nbody.fluid.kernels.gpu import layout as gpu_layout
 from hybrid_nbody.fluid.kernels.gpu import multigrid
@@ -67,7 +66,7 @@ every_slab = pytest.mark.parametrize(
 @every_slab
 @pytest.mark.parametrize(("dtype", "architecture"), [("f4", OLD), ("f4", NEW), ("f8", NEW)])
 def test_sources_compile(source, slab, dtype, architecture):
-    options = compile_options(gpu_layout.defines(slab, dtype), gpu_layout.OPTIONS)
+    options = words_for(gpu_layout.defines(slab, dtype), gpu_layout.OPTIONS)
     cubin = compile_to_cubin(SOURCES[source].read_text(), options, architecture)
     for kernel in KERNELS[source]:
         assert kernel + b"\0" in cubin
@@ -80,7 +79,7 @@ def test_passes_compile(slab, count, dtype, architecture):
     macros = gpu_layout.defines(slab, dtype) | tiling_of(slab, dtype, count, H200).macros(count)
     cubin = compile_to_cubin(
         (gpu_layout.FOLDER / "red_black_tiles.cu").read_text(),
-        compile_options(macros, gpu_layout.OPTIONS),
+        words_for(macros, gpu_layout.OPTIONS),
         architecture,
     )
     assert b"relax\0" in cubin
@@ -104,7 +103,7 @@ def test_resident_solves_compile(cells, dtype, boundary, architecture):
     macros = gpu_layout.defines(slab, dtype) | boxes_of(slab, np.dtype(dtype), H200).macros
     source = (gpu_layout.FOLDER / "red_black_resident.cu").read_text()
     assert b"relax\0" in compile_to_cubin(
-        source, compile_options(macros, gpu_layout.OPTIONS), architecture
+        source, words_for(macros, gpu_layout.OPTIONS), architecture
     )
 
 

@@ -9,10 +9,9 @@ import pytest
 from scipy.integrate import solve_ivp
 from support import configs
 from support.bodies import make_backend, make_model, whole
-from support.nvrtc import compile_to_cubin, oldest_and_newest
+from support.nvrtc import compile_to_cubin, oldest_and_newest, words_for
 from support.runs import assert_same_run, contents, run
 
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.config.loader import ConfigError
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
@@ -213,7 +212,7 @@ def drag(position, velocity, mass, time, parameters):
 
 def test_every_function_compiles_for_gpus():
     fields = [*FIELDS.values(), ExternalField(drag, (0.2, 3.0))]
-    options = compile_options(defines(fields), ())
+    options = words_for(defines(fields), ())
     assert compile_to_cubin(SOURCE.read_text(), options, oldest_and_newest()[-1])
 
 

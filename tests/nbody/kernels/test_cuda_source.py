@@ -6,9 +6,9 @@ from support.nvrtc import (
     assert_same_for_all_architectures,
     compile_to_cubin,
     oldest_and_newest,
+    words_for,
 )
 
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.kernels.gpu import hermite as gpu_hermite
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu import symmetric
@@ -43,7 +43,7 @@ def test_gravity_compiles(precision, architecture, number):
     macros = gpu.defines(
         precision, Layout.of(number), DEFAULTS[precision], number, number, unsoftened=number == 6
     )
-    options = compile_options(macros, gpu.OPTIONS)
+    options = words_for(macros, gpu.OPTIONS)
     cubin = compile_to_cubin(gpu.SOURCE.read_text(), options, architecture)
     for kernel in KERNELS:
         assert kernel + b"\0" in cubin
@@ -54,7 +54,7 @@ def test_gravity_compiles(precision, architecture, number):
 @pytest.mark.parametrize("short", [False, True])
 def test_pairs_compile(architecture, short):
     cubin = compile_to_cubin(
-        symmetric.SOURCE.read_text(), compile_options(symmetric.defines(short)), architecture
+        symmetric.SOURCE.read_text(), words_for(symmetric.defines(short)), architecture
     )
     for kernel in (
         *symmetric.COMPONENTS,
@@ -68,7 +68,7 @@ def test_pairs_compile(architecture, short):
 
 @pytest.mark.parametrize("architecture", architectures())
 def test_the_formulas_of_hermite_compile(architecture):
-    options = compile_options(gpu_hermite.DEFINES)
+    options = words_for(gpu_hermite.DEFINES)
     cubin = compile_to_cubin(gpu_hermite.SOURCE.read_text(), options, architecture)
     for kernel in (b"predict", b"correct", b"first_steps", b"next_steps", b"keep"):
         assert kernel + b"\0" in cubin
@@ -77,7 +77,7 @@ def test_the_formulas_of_hermite_compile(architecture):
 def test_a_fault_in_the_source_is_found():
     source = gpu.SOURCE.read_text().replace("rsqrtf(x)", "rsqurtf(x)")
     with pytest.raises(ValueError, match="undefined"):
-        compile_to_cubin(source, compile_options(macros_of_one_body(), gpu.OPTIONS), 90)
+        compile_to_cubin(source, words_for(macros_of_one_body(), gpu.OPTIONS), 90)
 
 
 @pytest.mark.parametrize("which", range(len(gpu.HEADERS)))

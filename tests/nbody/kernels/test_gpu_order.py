@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 from support.bodies import clustered, make_backend
-from support.nvrtc import compile_to_cubin, oldest_and_newest
+from support.nvrtc import compile_to_cubin, oldest_and_newest, words_for
 
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.initial_conditions import plummer, random_box
 from hybrid_nbody.nbody.kernels.gpu import order
 from hybrid_nbody.nbody.sources import spatial_order
@@ -33,7 +32,7 @@ POSITIONS = {
 
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_the_sort_compiles(architecture):
-    options = compile_options(order.DEFINES, order.OPTIONS)
+    options = words_for(order.DEFINES, order.OPTIONS)
     cubin = compile_to_cubin(order.SOURCE.read_text(), options, architecture)
     for kernel in (b"find_box", b"find_keys", b"sort", b"find_leaps", b"find_heads", b"cut"):
         assert kernel + b"\0" in cubin

@@ -5,10 +5,14 @@ from functools import cache
 import numpy as np
 import pytest
 from support.bodies import clustered, make_backend
-from support.nvrtc import assert_same_for_all_architectures, compile_to_cubin, oldest_and_newest
+from support.nvrtc import (
+    assert_same_for_all_architectures,
+    compile_to_cubin,
+    oldest_and_newest,
+    words_for,
+)
 from support.tree import NoExchange, OneRank
 
-from hybrid_nbody.backends.launch import compile_options
 from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.initial_conditions import plummer
@@ -89,7 +93,7 @@ POSITIONS = {
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources_compile(name, order):
     expansion = Expansion(order, 48, 1e-3, double=order == 7)
-    options = compile_options(defines(expansion, unsoftened=order == 3), OPTIONS)
+    options = words_for(defines(expansion, unsoftened=order == 3), OPTIONS)
     source = (FOLDER / f"{name}.cu").read_text()
     assert compile_to_cubin(source, options, oldest_and_newest()[-1])
 

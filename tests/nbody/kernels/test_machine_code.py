@@ -9,10 +9,10 @@ for a run of them, and all its targets: fetching, and adding up.
 from functools import cache
 
 import pytest
-from support.nvrtc import optimized_cubin
+from support.nvrtc import optimized_cubin, words_for
 from support.sass import FLOAT64, LOCAL_MEMORY, ROOT, instructions_of, pair_loops
 
-from hybrid_nbody.backends.launch import FLUSH_DENORMALS, compile_options
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS
 from hybrid_nbody.benchmarks.gravity.limits import (
     ACCELERATIONS,
     EQUAL,
@@ -61,7 +61,7 @@ def code_of(precision, targets, replaced=("", ""), options=gpu.OPTIONS):
     macros = gpu.defines(precision, Layout.of(NUMBER), tuning, NUMBER, NUMBER)
     text = gpu.SOURCE.read_text()
     assert replaced[0] in text
-    return optimized_cubin(text.replace(*replaced), compile_options(macros, options), ARCHITECTURE)
+    return optimized_cubin(text.replace(*replaced), words_for(macros, options), ARCHITECTURE)
 
 
 @cache
@@ -139,9 +139,7 @@ def loops_of_pairs(replaced=("", ""), short=False):
     text = symmetric.SOURCE.read_text()
     assert replaced[0] in text
     return pair_loops(
-        optimized_cubin(
-            text.replace(*replaced), compile_options(symmetric.defines(short)), ARCHITECTURE
-        )
+        optimized_cubin(text.replace(*replaced), words_for(symmetric.defines(short)), ARCHITECTURE)
     )
 
 
