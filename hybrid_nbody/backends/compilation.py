@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from numba.core import compiler, event
-from numba.core.caching import Cache, IndexDataCacheFile
+from llvmlite.binding import parse_bitcode
+from numba.core import compiler, config, event
+from numba.core.caching import Cache, IndexDataCacheFile, UserProvidedCacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import cpu_target
+from numba.core.runtime import rtsys
 
 from hybrid_nbody.backends.caches import note_unwritable_cache
 from hybrid_nbody.files.atomic import reason
@@ -31,9 +33,13 @@ def compile_once() -> None:
     generator = cpu_target.target_context.codegen()
     if generator._library_class is not LinkedLibrary:
         generator._library_class = LinkedLibrary
+        signs = (*generator.magic_tuple(), LinkedLibrary.__name__)
+        generator.magic_tuple = lambda: signs  # Numba asks the system for every function anew
         event.register("numba:compile", _Pause())
         IndexDataCacheFile._data_name = _unique_data_name
         Cache._guard_against_spurious_io_errors = _despite_faults
+        Cache.load_overload = _load_without_registries
+        UserProvidedCacheLocator.from_function = classmethod(_locator_of)
         compiler.compile_ir = _for_loops_alone(compiler.compile_ir)
 
 
@@ -65,6 +71,26 @@ def _unique_data_name(cache: Any, number: int) -> str:
     return name
 
 
+def _load_without_registries(cache: Any, signature: Any, target: Any) -> Any:
+    """Return a function from the cache, None if it is not there.
+
+    Numba first makes everything ready for a compilation, which would do so itself: a quarter of a
+    second for code that needs no more than Numba's run-time system.
+    """
+    rtsys.initialize(target)
+    with cache._guard_against_spurious_io_errors():
+        return cache._load_overload(signature, target)
+
+
+def _locator_of(locators: Any, function: Any, path: str) -> Any:
+    """Return where the code of a function is kept, if the user or `prepare_numba` says where.
+
+    Numba writes a file there for each function, to see whether it can. `prepare_numba` has.
+    """
+    is_kept = config.CACHE_DIR and os.path.exists(path)  # what is typed in has no file
+    return locators(function, path) if is_kept else None
+
+
 @contextmanager
 def _despite_faults(cache: Any) -> Iterator[None]:
     """Go on where the code of a function cannot be kept, as on a full disk."""
@@ -88,6 +114,35 @@ class LinkedLibrary(JITCodeLibrary):
         super().__init__(generator, name)
         self._emitted = False
         self._environments: dict[str, object] = {}
+        self._bitcode = b""
+
+    def serialize_using_object_code(self) -> Any:
+        """Return what the cache keeps of a function: machine code, code to link, and its names."""
+        name, kind, (machine_code, bitcode) = super().serialize_using_object_code()
+        return name, kind, (machine_code, bitcode, _names_defined_in(self._shared_module))
+
+    @classmethod
+    def _unserialize(cls, generator: Any, state: Any) -> Any:
+        """Return a function from the cache, ready to be called."""
+        name, _, (machine_code, bitcode, names) = state
+        library = generator.create_library(name)
+        library._bitcode = bitcode
+        library.enable_object_caching()
+        library._set_compiled_object(machine_code)
+        library._finalize_final_module()
+        generator._engine._defined_symbols.update(names)
+        return library
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the code for functions that call this one.
+
+        That of a function from the cache is read when it is first asked for: this takes a third of
+        the time of loading it, and those that Python calls are not linked into others.
+        """
+        if self._bitcode:
+            self._shared_module = parse_bitcode(self._bitcode)
+            self._bitcode = b""
+        return super()._get_module_for_linking()
 
     def finalize(self) -> None:
         """Link what the function calls; nothing can be added any more."""
@@ -170,6 +225,12 @@ class LinkedLibrary(JITCodeLibrary):
             return not self._final_module.get_function(name).is_declaration
         except NameError:
             return False
+
+
+def _names_defined_in(module: Any) -> set[str]:
+    """Return the names of the functions and variables of a module, as Numba's engine keeps them."""
+    found = (*module.functions, *module.global_variables)
+    return {value.name for value in found if not value.is_declaration}
 
 
 class _Pause(event.Listener):

@@ -149,3 +149,49 @@ else:
 
 def test_functions_that_a_user_compiled_before_are_linked():
     python(EARLIER + START + LATER)
+
+
+KEPT = """
+from numba import njit
+
+
+@njit(cache=True)
+def after(x):
+    return x + 1
+"""
+
+LOADED = """
+import sys, os
+sys.path.insert(0, os.environ["KEPT"])
+if sys.argv[1] == "ours":
+    from hybrid_nbody.backends.cpu import CpuBackend
+
+    CpuBackend(1)
+from kept import after
+from numba import njit
+
+assert after(1.0) == 2.0
+print(sum(after.stats.cache_hits.values()), "numba.typed.dictimpl" in sys.modules)
+
+
+@njit
+def twice(x):
+    return after(after(x))
+
+
+assert twice(1.0) == 3.0
+"""
+
+
+def test_code_from_the_cache_is_called_and_linked_with_no_registry_loaded(tmp_path):
+    (tmp_path / "kept.py").write_text(KEPT)
+    folders = {"KEPT": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert python(LOADED, "ours", **folders).split() == ["0", "True"]
+    assert python(LOADED, "ours", **folders).split() == ["1", "False"]
+
+
+def test_the_cache_of_a_user_is_that_of_both_ways_to_compile(tmp_path):
+    (tmp_path / "kept.py").write_text(KEPT)
+    folders = {"KEPT": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    hits = [python(LOADED, way, **folders).split()[0] for way in ("ours", "plain") * 2]
+    assert hits == ["0", "0", "1", "1"]
