@@ -61,9 +61,9 @@ class FiniteLook:
         number = np.int32(len(arrays))
         self._module.launch("find_bad", threads, BLOCK, number, self._table, self._first)
         answer = self.backend.pinned(len(arrays), "i8")
-        self._first.get(out=answer, stream=self.backend.stream, blocking=False)
-        done = self.backend.mark()
-        return lambda: self._answer(arrays, answer, done)
+        done = self.backend.fetch(self._first, answer)  # beside what is queued next
+        kept = (*arrays, self._first)
+        return lambda: self._answer(kept, answer, done)
 
     def _list(self, arrays: Sequence[Array]) -> None:
         """Bring the places and sizes of the arrays to the device, if these are others than last."""
@@ -73,10 +73,11 @@ class FiniteLook:
             self._table = self.backend.upload(np.array(places, np.int64))
             self._first = self._table[:, 1].copy()
 
-    def _answer(self, arrays: Sequence[Array], answer: NDArray[np.int64], done: Any) -> list[int]:
-        """Wait for the answer; `arrays` must be kept until then."""
+    def _answer(self, kept: Sequence[Array], answer: NDArray[np.int64], done: Any) -> list[int]:
+        """Wait for the answer; what was looked at, and the answers, are kept until then."""
         self.backend.wait(done)
         found: list[int] = answer.tolist()
+        *arrays, _ = kept
         if found != [array.size for array in arrays]:
             self._places = ()  # so that the next look begins with sizes again
         return found

@@ -1,6 +1,6 @@
 """The output of a run while it goes on: the actions of the time loop's events."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hybrid_nbody.output.checkpoint import CheckpointWriter
@@ -8,7 +8,7 @@ from hybrid_nbody.output.summary import state_in_words
 from hybrid_nbody.output.trajectory import Trajectory
 from hybrid_nbody.progress import Progress
 from hybrid_nbody.simulation.guard import ENERGY_ERROR, Guard
-from hybrid_nbody.simulation.loop import TimeLoop
+from hybrid_nbody.simulation.loop import Later, TimeLoop
 from hybrid_nbody.simulation.model import Model
 
 
@@ -60,8 +60,6 @@ class Recorder:
         self.saved_step: int | None = None
         self.measured_step: int | None = None
         self.diagnostics: Mapping[str, Any] = {}
-        self._check: Callable[[], None] | None = None
-        self._frame: Callable[[], None] | None = None
         self.energy_error: float | None = None
 
     @property
@@ -83,24 +81,12 @@ class Recorder:
         self.guard.check_numbers()
         self._check_energy()
 
-    def start_check(self) -> None:
-        """Start to check that the state is finite; what is written next waits for the answer."""
-        self.finish_check()
-        self._check = self.guard.start_check()
-
-    def finish_check(self) -> None:
-        """Take the answer of the check; then write the frame that waits for it."""
-        check, frame = self._check, self._frame
-        self._check = None
-        self._frame = None
-        if check:
-            check()
-        if frame:
-            frame()
+    def check(self) -> Later:
+        """Start to check that the state is finite; return what takes the answer."""
+        return self.guard.start_check()
 
     def measure(self) -> None:
         """Compute the diagnostics, check the energy and write a row."""
-        self.finish_check()
         self.trajectory.write_diagnostics(self.model, self.checked_diagnostics())
 
     def _check_energy(self) -> None:
@@ -121,15 +107,12 @@ class Recorder:
             self.energy_error = values.get(ENERGY_ERROR)
         return self.diagnostics
 
-    def write_frame(self) -> None:
-        """Copy a frame, and write it once the check of its state is finished."""
-        self._frame = self.trajectory.copy_frame(self.model)
-        if not self._check:
-            self.finish_check()
+    def copy_frame(self) -> Later:
+        """Copy a frame; return what writes it."""
+        return self.trajectory.copy_frame(self.model)
 
     def save(self) -> None:
         """Write a checkpoint after checking the energy, unless this step has one."""
-        self.finish_check()
         if self.model.step != self.saved_step:
             self._check_energy()
             self._save()

@@ -166,10 +166,10 @@ class Job:
         saved = [AfterStart(schedule) for schedule in self._when(output.checkpoint)]
         save = AnyOf(*saved, last, stop)
         self.simulation.events = [
-            Event("guard", AnyOf(*frame, *measure, save), record.start_check, record.finish_check),
+            Event("guard", AnyOf(*frame, *measure, save), record.check, waits=False),
             *self.stopping.events(measure, self._write_all),
             Event("diagnostics", _and_at_the_ends(measure, ends), record.measure),
-            Event("trajectory", _and_at_the_ends(frame, ends), record.write_frame),
+            Event("trajectory", _and_at_the_ends(frame, ends), record.copy_frame, waits=False),
             Event("checkpoint", save, record.save),
             Event("limits", AnyOf(*measure, save), self._warn),
             Event("progress", AnyOf(EveryWallClock(PROGRESS_SECONDS), last, stop), record.show),
@@ -182,11 +182,11 @@ class Job:
 
     def _write_all(self) -> None:
         """Write the present state, whatever is due."""
-        self.recorder.start_check()
+        self.recorder.check()()
         if self.config.output.diagnostics:
             self.recorder.measure()
         if self.config.output.trajectory:
-            self.recorder.write_frame()
+            self.recorder.copy_frame()()
         self.recorder.save()
         self.recorder.show()
         self.simulation.stop(CONDITION)

@@ -10,6 +10,15 @@ from hybrid_nbody.simulation.schedule import AnyOf, Clock, Schedule
 from hybrid_nbody.simulation.signals import StopRequests
 from hybrid_nbody.simulation.timings import Timings
 
+Later = Callable[[], None]
+"""What is left of an event until the device has done its part: waits for it, and ends the event."""
+
+QUEUED_SECONDS = 0.01
+"""Seconds of steps that a device is given in advance: a host is late by milliseconds at times."""
+
+MOST_BATCHES = 8
+"""Batches that it is given in advance at most; a long one is enough."""
+
 
 @dataclass(frozen=True)
 class Event:
@@ -20,15 +29,16 @@ class Event:
     name : str
     schedule : Schedule
     action : callable
-        May leave work on the device that it does not wait for.
-    finish : callable, optional
-        Waits for that work: called once the device has been given the next steps.
+        May leave work on the device that it does not wait for: it returns what does, and is called
+        once the device has been given more steps.
+    waits : bool, optional
+        Whether everything that earlier actions have left is to be done before this one.
     """
 
     name: str
     schedule: Schedule
-    action: Callable[[], None]
-    finish: Callable[[], None] | None = None
+    action: Callable[[], Later | None]
+    waits: bool = True
 
 
 @dataclass(frozen=True)
@@ -46,11 +56,49 @@ class Batch:
     seconds: Callable[[], float]
 
 
+@dataclass(frozen=True)
+class Left:
+    """What is left of an event.
+
+    Attributes
+    ----------
+    name : str
+        The event.
+    batches : int
+        How many batches of steps the device had been given before.
+    finish : callable
+        Waits for the device and ends the event.
+    """
+
+    name: str
+    batches: int
+    finish: Later
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the root decides at a step.
+
+    Attributes
+    ----------
+    due : sequence of int
+        The numbers of the events that are due.
+    steps : int
+        Steps until the next event.
+    ahead : int
+        Batches of steps that may be left to the device while the host goes on.
+    """
+
+    due: Sequence[int]
+    steps: int
+    ahead: int
+
+
 class TimeLoop:
     """A model, and what happens while it advances.
 
-    A device that works on its own is given a batch of steps while it works on the one before, so
-    that it does not wait for what the host does between them.
+    A device that works on its own is given batches of steps while it works on those before, so that
+    it does not wait for what the host does between them.
 
     Parameters
     ----------
@@ -92,24 +140,25 @@ class TimeLoop:
         self.step_seconds = 0.0
         self.signalled = False
         self.outcome = ""
+        self._works_alone = False  # whether the devices of all ranks do
         self._batches: deque[Batch] = deque()
-        self._unfinished: list[Event] = []
+        self._given = 0  # batches so far
+        self._left: deque[Left] = deque()
 
     def run(self) -> str:
         """Advance the model until an event calls `stop`; return the outcome."""
         self._any_event = AnyOf(*(event.schedule for event in self.events))
+        self._works_alone = not self.communicator.any(not _works_alone(self.model))
         while True:
             with self.timings.measure("loop"):
-                due, steps = self._plan()
-            for event in due:
-                with self.timings.measure(event.name):
-                    event.action()
-            self._unfinished = [event for event in due if event.finish]
+                plan = self._plan()
+            for number in plan.due:
+                self._act(self.events[number])
             if self.outcome:
                 self._wait_for_all_but(0)
-                self._finish_events()
+                self._finish(all_of_them=True)
                 return self.outcome
-            self._advance(steps)
+            self._advance(plan)
 
     def stop(self, outcome: str) -> None:
         """End the run once the events that are due have been done."""
@@ -119,31 +168,46 @@ class TimeLoop:
         """Return the seconds since the program started, on this rank."""
         return time.monotonic() - self.started
 
-    def _plan(self) -> tuple[Sequence[Event], int]:
-        """Return the events due now and the steps until the next.
-
-        The root decides, every rank receives.
-        """
+    def _plan(self) -> Plan:
+        """Return what is due now and comes next: the root decides, every rank receives."""
         self.signalled = self.communicator.any(bool(self.signals.received))
-        decision = self._decision() if self.communicator.is_root else ([], 0)
-        due, steps = self.communicator.broadcast(decision)
-        return [self.events[number] for number in due], steps
+        decision = self._decision() if self.communicator.is_root else Plan([], 0, 0)
+        return self.communicator.broadcast(decision)
 
-    def _decision(self) -> tuple[list[int], int]:
-        """Return the numbers of the events due now and the steps until the next."""
+    def _decision(self) -> Plan:
+        """Return what is due now and comes next."""
         clock = Clock(self.model.step, self.wall_clock(), self.step_seconds, self.signalled)
         due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
-        return due, self._any_event.steps_ahead(clock)
+        steps = self._any_event.steps_ahead(clock)
+        return Plan(due, steps, self._batches_ahead(steps))
 
-    def _advance(self, steps: int) -> None:
+    def _batches_ahead(self, steps: int) -> int:
+        """Return how many batches of so many steps may be left to the device."""
+        if not self._works_alone:
+            return 0
+        seconds = self.step_seconds * steps
+        if seconds == 0.0:
+            return 1
+        return min(max(1, int(QUEUED_SECONDS / seconds)), MOST_BATCHES)
+
+    def _act(self, event: Event) -> None:
+        """Do what is due, and keep what it leaves."""
+        if event.waits:
+            self._finish(all_of_them=True)
+        with self.timings.measure(event.name):
+            finish = event.action()
+        if finish:
+            self._left.append(Left(event.name, self._given, finish))
+
+    def _advance(self, plan: Plan) -> None:
         """Take steps, or give them to a device that is not done with those before."""
-        ahead = isinstance(self.model, RunsAhead) and self.model.runs_ahead
-        if not ahead:
-            self._finish_events()
+        if not self._works_alone:
+            self._finish(all_of_them=True)
         with self.timings.measure("advance"):
-            self._batches.append(Batch(steps, self._begin(steps)))
-        self._wait_for_all_but(1 if ahead else 0)
-        self._finish_events()
+            self._batches.append(Batch(plan.steps, self._begin(plan.steps)))
+        self._given += 1
+        self._wait_for_all_but(plan.ahead)
+        self._finish()
 
     def _begin(self, steps: int) -> Callable[[], float]:
         """Begin steps; return what waits for them and returns their seconds."""
@@ -161,10 +225,15 @@ class TimeLoop:
             with self.timings.measure("advance"):
                 self.step_seconds = batch.seconds() / batch.steps
 
-    def _finish_events(self) -> None:
-        """Do what is left of the latest events."""
-        for event in self._unfinished:
-            assert event.finish is not None
-            with self.timings.measure(event.name):
-                event.finish()
-        self._unfinished = []
+    def _finish(self, all_of_them: bool = False) -> None:
+        """Do what is left of events: of those whose turn has come on the device, or of all."""
+        done = self._given - (0 if all_of_them else len(self._batches))
+        while self._left and self._left[0].batches <= done:
+            left = self._left.popleft()
+            with self.timings.measure(left.name):
+                left.finish()
+
+
+def _works_alone(model: Model) -> bool:
+    """Return whether the device of a model takes steps while the host goes on."""
+    return isinstance(model, RunsAhead) and model.runs_ahead

@@ -1,7 +1,11 @@
 """The timings of a run: seconds by name."""
 
 import time
+from collections import deque
 from collections.abc import Callable
+
+MOST_LATER = 16
+"""Pieces of work whose times are added up later, at most."""
 
 
 class Timings:
@@ -9,7 +13,7 @@ class Timings:
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}
-        self._account: Callable[[], object] | None = None
+        self._later: deque[Callable[[], None]] = deque()
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -24,19 +28,16 @@ class Timings:
     def add_later(self, name: str, seconds: Callable[[], float]) -> None:
         """Add what `seconds` returns, which waits for work that a device has been given.
 
-        It is asked when the next such work has been given, so that a device never waits for the
-        host; or when somebody reads.
+        It is asked when `MOST_LATER` more of such work has been given, so that a device never waits
+        for the host; or when somebody reads.
         """
-        account = self._account
-        self._account = lambda: self.add(name, seconds())
-        if account:
-            account()
+        self._later.append(lambda: self.add(name, seconds()))
+        self._settle(MOST_LATER)
 
-    def _settle(self) -> None:
-        account = self._account
-        self._account = None
-        if account:
-            account()
+    def _settle(self, left: int = 0) -> None:
+        """Add up what is to be added later, but for so many."""
+        while len(self._later) > left:
+            self._later.popleft()()
 
     def measure(self, name: str) -> "Measurement":
         """Add the wall-clock time of the block under `name`, also when it raises."""

@@ -7,7 +7,7 @@ import time
 import pytest
 from support.ranks import RowsModel
 
-from hybrid_nbody.simulation.loop import Event, TimeLoop
+from hybrid_nbody.simulation.loop import QUEUED_SECONDS, Event, TimeLoop
 from hybrid_nbody.simulation.schedule import (
     AnyOf,
     AtStep,
@@ -17,7 +17,7 @@ from hybrid_nbody.simulation.schedule import (
     StopRequested,
 )
 from hybrid_nbody.simulation.signals import StopSignals
-from hybrid_nbody.simulation.timings import Timings
+from hybrid_nbody.simulation.timings import MOST_LATER, Timings
 
 
 class NoSignals:
@@ -215,23 +215,28 @@ class AheadModel(RowsModel):
 
         def wait():
             self.notes.append(f"wait {last}")
-            return 0.5 * steps
+            return self.seconds * steps
 
         return wait
 
 
-def run_ahead(loop, communicator, runs_ahead=True):
+def run_ahead(loop, communicator, runs_ahead=True, seconds=0.5):
     """Return what happens in six steps with an event every two, and the loop."""
     notes = []
     model = AheadModel(notes, communicator)
     model.runs_ahead = runs_ahead
+    model.seconds = seconds
     simulation = loop(model)
 
     def note(text):
         return lambda: notes.append(f"{text} {model.step}")
 
+    def look():
+        note("look")()
+        return note("finish")
+
     simulation.events = [
-        Event("look", EverySteps(2), note("look"), note("finish")),
+        Event("look", EverySteps(2), look, waits=False),
         stopping(simulation, 6),
     ]
     assert simulation.run() == "finished"
@@ -244,9 +249,45 @@ def test_a_device_gets_the_next_steps_before_the_host_waits_for_the_last(loop, c
         *("look 0", "queue 2", "finish 2"),
         *("look 2", "queue 4", "wait 2", "finish 4"),
         *("look 4", "queue 6", "wait 4", "finish 6"),
-        *("look 6", "wait 6", "finish 6"),
+        *("look 6", "finish 6", "wait 6"),
     ]
     assert simulation.step_seconds == 0.5
+
+
+def test_a_device_gets_several_short_batches_in_advance(loop, communicator):
+    notes, _ = run_ahead(loop, communicator, seconds=QUEUED_SECONDS / 5)
+    assert notes == [
+        *("look 0", "queue 2", "finish 2"),
+        *("look 2", "queue 4", "wait 2", "finish 4"),
+        *("look 4", "queue 6"),
+        *("look 6", "finish 6", "finish 6", "wait 4", "wait 6"),
+    ]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_events_leave_is_done_before_one_that_waits(loop, communicator, waits):
+    notes = []
+    model = AheadModel(notes, communicator)
+    model.seconds = QUEUED_SECONDS / 20
+    simulation = loop(model)
+
+    def look():
+        return lambda: notes.append(f"finish {model.step}")
+
+    simulation.events = [
+        Event("look", AtStep(6), look, waits=False),
+        Event("beat", EverySteps(2), lambda: None, waits=False),
+        Event("row", AtStep(8), lambda: notes.append("row"), waits=waits),
+        stopping(simulation, 12),
+    ]
+    simulation.run()
+    assert ("finish 8" in notes[: notes.index("row")]) == waits
+
+
+def test_all_ranks_run_ahead_or_none(loop, communicator):
+    notes, _ = run_ahead(loop, communicator, runs_ahead=communicator.rank == 0)
+    before_steps = notes[:3] == ["look 0", "finish 0", "queue 2"]
+    assert before_steps == (communicator.size > 1)
 
 
 def test_events_are_finished_before_steps_that_the_host_takes_itself(loop, communicator):
@@ -280,17 +321,18 @@ def test_timings_measure_a_block_that_fails():
     assert 0.02 <= timings["block"] < 0.5
 
 
-def test_timings_of_work_under_way_are_asked_for_when_the_next_is_given_or_somebody_reads():
+def test_timings_of_work_under_way_are_asked_for_when_more_is_given_or_somebody_reads():
     timings = Timings()
     asked = []
 
     def work(number):
         return lambda: asked.append(number) or float(number)
 
-    timings.add_later("force", work(1))
+    for number in range(1, MOST_LATER + 1):
+        timings.add_later("force", work(number))
     assert asked == []
-    timings.add_later("exchange", work(2))
+    timings.add_later("exchange", work(100))
     assert asked == [1]
-    assert timings["exchange"] == 2.0
-    assert timings.seconds == {"force": 1.0, "exchange": 2.0}
-    assert asked == [1, 2]
+    assert timings["exchange"] == 100.0
+    assert timings["force"] == sum(range(MOST_LATER + 1))
+    assert asked == [*range(1, MOST_LATER + 1), 100]
