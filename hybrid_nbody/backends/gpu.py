@@ -143,10 +143,20 @@ class GpuBackend(Backend):
         if not isinstance(parts[0], self.cupy.ndarray):
             return super().start_download(*parts)
         try:
-            copy = parts[0].copy() if len(parts) == 1 else self.cupy.stack(parts, axis=-1)
+            copy = self._copy(*parts)
         except self.cupy.cuda.memory.OutOfMemoryError:
             return super().start_download(*parts)
         return Snapshot(self, copy)
+
+    def _copy(self, *parts: Array) -> Array:
+        """Return a copy on the GPU of an array, or of several as the components of one."""
+        if len(parts) > 1:
+            return self.cupy.stack(parts, axis=-1)
+        if not parts[0].flags.c_contiguous:
+            return parts[0].copy()
+        copy = self.cupy.empty_like(parts[0])  # a kernel of CuPy would have to be compiled first
+        copy.data.copy_from_device_async(parts[0].data, copy.nbytes, self.stream)
+        return copy
 
     def start_look(self, *arrays: Array) -> Callable[[], list[int]]:
         """See `Backend`; arrays on the GPU are looked at there, in one launch."""
