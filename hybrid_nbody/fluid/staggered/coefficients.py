@@ -42,6 +42,15 @@ class Coefficients:
         """Return what functions of a cell want to know."""
         return (*self.faces, self.plain, self.even)
 
+    def part_from_themselves(self, grid: Grid) -> None:
+        """Close the faces between a cell and itself, on a periodic axis of one cell.
+
+        They change no equation, but a relaxation would take them for a neighbour's.
+        """
+        for axis in AXES:
+            if grid.periodic[axis] and grid.cells[axis] == 1:
+                self.faces[axis][...] = 0.0
+
     def mark_plain(self, grid: Grid) -> None:
         """Find the tiles whose faces are alike."""
         k0, k1, j0, j1, *_ = grid.region
@@ -59,6 +68,7 @@ def set_coefficients(found: Coefficients, grid: Grid, solids: Solids) -> None:
             grid.program.run("set_to", grid.everywhere, array, 1.0)
         _at_ends(grid, axis, array)
         grid.fill(array)
+    found.part_from_themselves(grid)
     found.mark_plain(grid)
 
 

@@ -85,6 +85,7 @@ class Multigrid:
         for fine, coarse in zip(self.levels, self.levels[1:], strict=False):
             transfer = Transfer(fine.grid, coarse.grid)
             transfer.coarsen(fine.coefficients.faces, coarse.coefficients.faces)
+            coarse.coefficients.part_from_themselves(coarse.grid)
             coarse.coefficients.mark_plain(coarse.grid)
 
     def cycle(self, x: Array, b: Array) -> None:
@@ -144,7 +145,7 @@ def sweeps_on(coarsest: Grid) -> int:
 def coloured(grid: Grid) -> bool:
     """Return whether no two neighbours have one colour, also across periodic faces."""
     pairs = zip(grid.cells, grid.periodic, strict=True)
-    return all(n % 2 == 0 for n, wraps in pairs if wraps)
+    return all(n % 2 == 0 or n == 1 for n, wraps in pairs if wraps)
 
 
 def coarser(grid: Grid) -> Grid:

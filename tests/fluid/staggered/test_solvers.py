@@ -128,6 +128,22 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, faces, method):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("cells", [(96, 36, 4), (24, 12, 12)], ids=["thin", "thick"])
+def test_a_periodic_axis_of_few_cells_costs_no_iterations(backend, cells):
+    """On coarse grids such an axis is one cell, its own neighbour."""
+    walls = (Face("no-slip"),) * 3
+    faces = Faces(Face("outflow"), *walls, *(Face("periodic"),) * 2)
+    accuracy = Accuracy(1e-6, 100)
+    physics = still(VISCOSITY, False)
+    stepper = make_stepper(
+        backend, this_rank(), cells, faces, physics, "f8", accuracy=accuracy, obstacles=BALL
+    )
+    noise = np.random.default_rng(1).uniform(-1.0, 1.0, (3, *(n + 2 for n in cells[::-1])))
+    put(stepper, lambda axis, x, y, z: noise[axis])
+    advance(stepper, 0.0, 0.02)
+    assert 0 < stepper.projection.iterations < 16
+
+
 def test_a_box_without_faces_is_left_alone(backend):
     """Between two walls a cell apart there is no face that changes."""
     physics = still(VISCOSITY, False)
