@@ -9,9 +9,12 @@ whole.
 
 import gc
 import os
+import signal
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Any
 
 from llvmlite.binding import parse_bitcode
@@ -198,7 +201,8 @@ class LinkedLibrary(JITCodeLibrary):
     def _finalize_final_module(self) -> None:
         """Translate the code, or load what was read from a cache."""
         self._emitted = True
-        super()._finalize_final_module()
+        with _interrupted_afterwards():
+            super()._finalize_final_module()
 
     def _get_compiled_object(self) -> Any:
         self._emit()
@@ -225,6 +229,26 @@ class LinkedLibrary(JITCodeLibrary):
             return not self._final_module.get_function(name).is_declaration
         except NameError:
             return False
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Let a Ctrl-C act once the block is done: in what LLVM calls of Python it would be lost.
+
+    Numba would miss the machine code then, and end with an error of its own.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    noted: list[tuple[int, FrameType | None]] = []
+    signal.signal(signal.SIGINT, lambda *given: noted.append(given))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if noted:
+        handler(*noted[0])
 
 
 def _names_defined_in(module: Any) -> set[str]:

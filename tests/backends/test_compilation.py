@@ -195,3 +195,35 @@ def test_the_cache_of_a_user_is_that_of_both_ways_to_compile(tmp_path):
     folders = {"KEPT": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     hits = [python(LOADED, way, **folders).split()[0] for way in ("ours", "plain") * 2]
     assert hits == ["0", "0", "1", "1"]
+
+
+INTERRUPTED = """
+import signal
+from numba import njit
+from hybrid_nbody.backends.cpu import CpuBackend
+
+CpuBackend(1)
+from hybrid_nbody.backends.compilation import LinkedLibrary
+
+# Numba notes the machine code, which LLVM brings, in this attribute first.
+LinkedLibrary._compiled = property(
+    lambda library: True, lambda library, value: value and signal.raise_signal(signal.SIGINT)
+)
+
+
+@njit(cache=True)
+def after(x):
+    return x + 1
+
+
+try:
+    after(1.0)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_ctrl_c_within_the_compiler_interrupts(tmp_path):
+    (tmp_path / "script.py").write_text(INTERRUPTED)
+    run = f"import runpy; runpy.run_path({str(tmp_path / 'script.py')!r})"
+    assert python(run, NUMBA_CACHE_DIR=str(tmp_path / "cache")).split() == ["interrupted"]
