@@ -50,6 +50,8 @@ def _terms(mass: float, position: Sequence[float], velocity: Sequence[float], ph
 
 def _sum(terms: Sequence[float], bits: int) -> float:
     """Return the sum of terms, each cut into two integers."""
+    if not any(terms):  # along an axis in which nothing moves
+        return 0.0
     exponent = min(bits - math.frexp(max(map(abs, terms)))[1], LARGEST_EXPONENT)
     scale = math.ldexp(1.0, exponent)
     finer = 2.0**bits

@@ -1,5 +1,6 @@
 """Warnings of diagnostics beyond their limits."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,7 +17,11 @@ class Limits:
     """
 
     def __init__(self, quantities: Mapping[str, Quantity]) -> None:
-        self.quantities = quantities
+        self.quantities = {
+            name: quantity
+            for name, quantity in quantities.items()
+            if quantity.components == 1 and quantity.limit < math.inf
+        }
         self.said: set[str] = set()
 
     def new_warnings(self, values: Mapping[str, Any]) -> list[str]:
@@ -35,5 +40,5 @@ class Limits:
             name: f"warning: {name} is {values[name]:.2g}, beyond {quantity.limit:g}: "
             f"{quantity.advise(values[name]) if quantity.advise else quantity.advice}"
             for name, quantity in self.quantities.items()
-            if quantity.components == 1 and abs(values.get(name, 0.0)) > quantity.limit
+            if abs(values.get(name, 0.0)) > quantity.limit
         }

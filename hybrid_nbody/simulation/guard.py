@@ -153,8 +153,10 @@ class Guard:
 
 def _row_at(field: Field, place: int) -> int:
     """Return the global row of a number of this rank; the number of all rows if there is none."""
-    row = place // int(np.prod(field.shape[1:], dtype=int))
-    return int(field.global_rows(np.array([row]))[0]) if row < field.rows else field.shape[0]
+    row = place // math.prod(field.shape[1:])
+    if row >= field.rows:
+        return field.shape[0]
+    return int(field.global_rows(np.array([row]))[0])
 
 
 def _first_bad_row(field: Field) -> int:

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from hybrid_nbody.simulation.model import Model, Ranks, RunsAhead
 from hybrid_nbody.simulation.schedule import AnyOf, Clock, Schedule
@@ -140,7 +141,8 @@ class TimeLoop:
         self.step_seconds = 0.0
         self.signalled = False
         self.outcome = ""
-        self._works_alone = False  # whether the devices of all ranks do
+        self._queues = False  # whether the model can be given steps in advance
+        self._works_alone = False  # whether the devices of all ranks then work by themselves
         self._batches: deque[Batch] = deque()
         self._given = 0  # batches so far
         self._left: deque[Left] = deque()
@@ -148,7 +150,8 @@ class TimeLoop:
     def run(self) -> str:
         """Advance the model until an event calls `stop`; return the outcome."""
         self._any_event = AnyOf(*(event.schedule for event in self.events))
-        self._works_alone = not self.communicator.any(not _works_alone(self.model))
+        self._queues = isinstance(self.model, RunsAhead)
+        self._works_alone = not self.communicator.any(not self._runs_ahead())
         while True:
             with self.timings.measure("loop"):
                 plan = self._plan()
@@ -159,6 +162,10 @@ class TimeLoop:
                 self._finish(all_of_them=True)
                 return self.outcome
             self._advance(plan)
+
+    def _runs_ahead(self) -> bool:
+        """Return whether the device of this rank takes steps while the host goes on."""
+        return self._queues and cast(RunsAhead, self.model).runs_ahead
 
     def stop(self, outcome: str) -> None:
         """End the run once the events that are due have been done."""
@@ -211,8 +218,8 @@ class TimeLoop:
 
     def _begin(self, steps: int) -> Callable[[], float]:
         """Begin steps; return what waits for them and returns their seconds."""
-        if isinstance(self.model, RunsAhead):
-            return self.model.queue(steps)
+        if self._queues:
+            return cast(RunsAhead, self.model).queue(steps)
         start = time.perf_counter()
         self.model.advance(steps)
         seconds = time.perf_counter() - start
@@ -232,8 +239,3 @@ class TimeLoop:
             left = self._left.popleft()
             with self.timings.measure(left.name):
                 left.finish()
-
-
-def _works_alone(model: Model) -> bool:
-    """Return whether the device of a model takes steps while the host goes on."""
-    return isinstance(model, RunsAhead) and model.runs_ahead
