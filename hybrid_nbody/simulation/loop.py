@@ -77,7 +77,7 @@ class Left:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Decision:
     """What the root decides at a step.
 
     Attributes
@@ -154,14 +154,14 @@ class TimeLoop:
         self._works_alone = not self.communicator.any(not self._runs_ahead())
         while True:
             with self.timings.measure("loop"):
-                plan = self._plan()
-            for number in plan.due:
+                decision = self._plan()
+            for number in decision.due:
                 self._act(self.events[number])
             if self.outcome:
                 self._wait_for_all_but(0)
                 self._finish(all_of_them=True)
                 return self.outcome
-            self._advance(plan)
+            self._advance(decision)
 
     def _runs_ahead(self) -> bool:
         """Return whether the device of this rank takes steps while the host goes on."""
@@ -175,18 +175,18 @@ class TimeLoop:
         """Return the seconds since the program started, on this rank."""
         return time.monotonic() - self.started
 
-    def _plan(self) -> Plan:
+    def _plan(self) -> Decision:
         """Return what is due now and comes next: the root decides, every rank receives."""
         self.signalled = self.communicator.any(bool(self.signals.received))
-        decision = self._decision() if self.communicator.is_root else Plan([], 0, 0)
+        decision = self._decision() if self.communicator.is_root else Decision([], 0, 0)
         return self.communicator.broadcast(decision)
 
-    def _decision(self) -> Plan:
+    def _decision(self) -> Decision:
         """Return what is due now and comes next."""
         clock = Clock(self.model.step, self.wall_clock(), self.step_seconds, self.signalled)
         due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
         steps = self._any_event.steps_ahead(clock)
-        return Plan(due, steps, self._batches_ahead(steps))
+        return Decision(due, steps, self._batches_ahead(steps))
 
     def _batches_ahead(self, steps: int) -> int:
         """Return how many batches of so many steps may be left to the device."""
@@ -206,14 +206,14 @@ class TimeLoop:
         if finish:
             self._left.append(Left(event.name, self._given, finish))
 
-    def _advance(self, plan: Plan) -> None:
+    def _advance(self, decision: Decision) -> None:
         """Take steps, or give them to a device that is not done with those before."""
         if not self._works_alone:
             self._finish(all_of_them=True)
         with self.timings.measure("advance"):
-            self._batches.append(Batch(plan.steps, self._begin(plan.steps)))
+            self._batches.append(Batch(decision.steps, self._begin(decision.steps)))
         self._given += 1
-        self._wait_for_all_but(plan.ahead)
+        self._wait_for_all_but(decision.ahead)
         self._finish()
 
     def _begin(self, steps: int) -> Callable[[], float]:
