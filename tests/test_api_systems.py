@@ -71,6 +71,9 @@ def test_what_is_wrong_is_said(alone):
     for key, value in {"dt": 0, "softening": -1, "backend": "hybrid"}.items():
         with pytest.raises(InputError, match=f"{key}: must be"):
             Systems(position, velocity, masses, **(options | {key: value}))
+    for steps in (1.5, "3", True, -1):
+        with pytest.raises(InputError, match="run: steps must be a whole number, at least 0"):
+            Systems(position, velocity, masses, **options).run(steps)
     position[1, 0] = position[1, 1]
     bad = Systems(position, velocity, masses, **options)
     with pytest.raises(NumericalError, match="1 of 2 systems, the first of them system 1"):

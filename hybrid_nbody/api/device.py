@@ -4,8 +4,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hybrid_nbody.api.checks import AttributeInputError
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.errors import InputError
 
 
 class _Begins(Protocol):
@@ -14,7 +14,7 @@ class _Begins(Protocol):
     @property
     def model(self) -> Any: ...
 
-    def begin(self, positions: Any, velocities: Any) -> None: ...
+    def begin(self, positions: Any, velocities: Any, call: str = ...) -> None: ...
 
 
 class DeviceArrays:
@@ -36,7 +36,7 @@ class DeviceArrays:
 
     def __init__(self, simulation: _Begins) -> None:
         if not hasattr(simulation.model, "bodies"):
-            raise InputError("device: this model has no bodies")
+            raise AttributeInputError("device: this model has no bodies")
         self._simulation = simulation
 
     @property
@@ -63,5 +63,6 @@ class DeviceArrays:
     def changed(self) -> None:
         """Go on from what has been written into the arrays; all ranks call together."""
         download = self._simulation.model.backend.download
-        host = [np.array(download(array)) for array in (self.positions, self.velocities)]
-        self._simulation.begin(*host)
+        positions = np.array(download(self.positions))
+        velocities = np.array(download(self.velocities))
+        self._simulation.begin(positions, velocities, call="device.changed")

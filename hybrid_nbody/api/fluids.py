@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid_nbody.api.checks import check_finite, in_cell
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import redistribute
@@ -97,8 +98,7 @@ def _cells_of(name: str, array: NDArray[Any], wanted: list[int] | None) -> list[
     if wanted is not None and cells != wanted:
         there = tuple(reversed(wanted))
         raise InputError(f"{name}: its cells (z, y, x) must be {there} (got {array.shape[:3]})")
-    if not np.isfinite(array).all():
-        raise InputError(f"{name}: every number must be finite")
+    check_finite(name, array, in_cell)
     return cells
 
 

@@ -12,7 +12,7 @@ from hybrid_nbody.api.fluids import GivenFluid, given_fluid, with_sections
 from hybrid_nbody.api.models import builder_of, setup_of, warn_of
 from hybrid_nbody.api.saving import save
 from hybrid_nbody.api.settings import as_json, as_set
-from hybrid_nbody.api.stepping import Stepping
+from hybrid_nbody.api.stepping import ENDLESS, Stepping
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
@@ -25,9 +25,6 @@ from hybrid_nbody.running.start import resolved, told_by_the_guard
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-ENDLESS = 10**9
-"""Steps of a simulation for which no end is given."""
 
 
 class Simulation(Stepping):
@@ -52,7 +49,7 @@ class Simulation(Stepping):
         `from_fluid`.
     **sections
         What a file would hold, instead of one: ``model="nbody"``, ``bodies={...}``, ``time={...}``.
-        Without ``time.steps`` or ``time.end`` there is no end.
+        Without ``time.steps`` or ``time.end`` there is no end, and `run` is told how far to go.
 
     Attributes
     ----------
@@ -81,7 +78,7 @@ class Simulation(Stepping):
         if (configuration is None) == (not sections):
             raise InputError("Simulation: give a configuration file, or the sections of one")
         self.communicator = communicator or start_mpi()
-        self._together("start")
+        self._together("")
         settings = as_set(overrides)
         self.config: ModelConfig = self.communicator.on_root(
             lambda: _config_of(sections if configuration is None else configuration, settings)
@@ -124,7 +121,7 @@ class Simulation(Stepping):
         Raises
         ------
         InputError
-            If shapes do not fit, or a number is not finite.
+            If shapes do not fit, a number is not finite, or a mass is negative.
         """
         ranks = communicator or start_mpi()
         bodies = ranks.only_on_root(lambda: checked_bodies(positions, velocities, masses))

@@ -1,11 +1,22 @@
 """The state of a simulation in memory, read and set."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid_nbody.api.bodies import checked_bodies
+from hybrid_nbody.api.checks import (
+    AttributeInputError,
+    Named,
+    check_finite,
+    check_masses,
+    identities_of,
+    in_cell,
+    numbers_like,
+    of_body,
+)
 from hybrid_nbody.api.device import DeviceArrays
 from hybrid_nbody.api.models import builder_of, setup_of
 from hybrid_nbody.config.sections import ModelConfig
@@ -15,7 +26,9 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.transport.base import Transport
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import TimeLoop
-from hybrid_nbody.simulation.model import Model
+from hybrid_nbody.simulation.model import Field, Model
+
+T = TypeVar("T")
 
 Rows = NDArray[np.float64]
 
@@ -37,9 +50,39 @@ class State:
     _transport: Transport
 
     def _together(self, call: str) -> None:
-        """Find out whether all ranks make a call: one alone would wait for ever."""
+        """Find out whether all ranks make a call: one alone would wait for ever.
+
+        Without a name it is that of the class.
+        """
         if self.communicator.agreement is not None:
-            self.communicator.agreement.on(f"Simulation.{call}")
+            self.communicator.agreement.on(f"Simulation.{call}" if call else "Simulation(...)")
+
+    def _agree(self, call: str, checked: Callable[[], tuple[str, T]]) -> T:
+        """Return what the arguments of a call are, which all ranks make with the same ones.
+
+        Parameters
+        ----------
+        call : str
+        checked : callable
+            Checks the arguments, and returns them in words and as they are used.
+
+        Raises
+        ------
+        InputError
+            On every rank, if a check fails on any, or the words are not the same.
+        """
+        fault: InputError | None = None
+        try:
+            words, found = checked()
+        except InputError as error:
+            fault, words = error, " with wrong arguments"
+        try:
+            self._together(f"{call}{words}")
+        except InputError as error:
+            raise (fault or error).on_all_ranks() from None
+        if fault:
+            raise fault.on_all_ranks()
+        return found
 
     @property
     def _loop(self) -> TimeLoop:
@@ -68,10 +111,18 @@ class State:
         """Return the simulated time."""
         return self.model.time
 
+    @time.setter
+    def time(self, value: float) -> NoReturn:
+        raise _counted("time")
+
     @property
     def steps(self) -> int:
         """Return the number of steps done."""
         return self.model.step
+
+    @steps.setter
+    def steps(self, value: int) -> NoReturn:
+        raise _counted("steps")
 
     @property
     def diagnostics(self) -> dict[str, Any]:
@@ -85,10 +136,11 @@ class State:
 
         All ranks ask together.
         """
-        found = self.diagnostics
+        self._together("energy")
+        found = dict[str, Any](self.model.diagnostics())
         name = next((name for name in ENERGIES if name in found), None)
         if name is None:
-            raise InputError(f"energy: this model has none; it has {', '.join(found)}")
+            raise AttributeInputError(f"energy: this model has none; it has {', '.join(found)}")
         return float(found[name])
 
     @property
@@ -98,7 +150,8 @@ class State:
 
     @positions.setter
     def positions(self, values: ArrayLike) -> None:
-        self.begin(np.asarray(values, float), self.velocities)
+        self._together("positions = ...")
+        self._go_on(self._own_rows("positions", "bodies/position", values), self.velocities)
 
     @property
     def velocities(self) -> Rows:
@@ -107,7 +160,8 @@ class State:
 
     @velocities.setter
     def velocities(self, values: ArrayLike) -> None:
-        self.begin(self.positions, np.asarray(values, float))
+        self._together("velocities = ...")
+        self._go_on(self.positions, self._own_rows("velocities", "bodies/velocity", values))
 
     @property
     def masses(self) -> Rows:
@@ -116,10 +170,8 @@ class State:
 
     @masses.setter
     def masses(self, values: ArrayLike) -> None:
-        self._together("masses")
-        masses = np.asarray(values, float)
-        wanted = self.masses.shape
-        self._check_on_all(masses.shape == wanted, f"an array of shape {wanted}")
+        self._together("masses = ...")
+        masses = self._own_rows("masses", "bodies/mass", values)
         bodies = self._all_bodies()
         mass = self._whole("bodies/mass", masses)
         self._replace(checked_bodies(bodies.position, bodies.velocity, mass, bodies.id))
@@ -136,7 +188,7 @@ class State:
 
     @density.setter
     def density(self, values: ArrayLike) -> None:
-        self._set_planes("density", values, self.density.shape)
+        self._set_planes("density", values)
 
     @property
     def velocity(self) -> Rows:
@@ -145,14 +197,12 @@ class State:
 
     @velocity.setter
     def velocity(self, values: ArrayLike) -> None:
-        self._set_planes("velocity", values, self.velocity.shape)
+        self._set_planes("velocity", values)
 
-    def _set_planes(self, name: str, values: ArrayLike, wanted: tuple[int, ...]) -> None:
+    def _set_planes(self, name: str, values: ArrayLike) -> None:
         """Go on from other values of this rank's planes; all ranks call together."""
-        self._together(name)
-        planes = np.asarray(values, float)
-        if planes.shape != wanted:
-            raise InputError(f"{name}: this rank needs an array of shape {wanted}")
+        self._together(f"{name} = ...")
+        planes = self._own_rows(name, f"fluid/{name}", values)
         model: Any = self.model
         model.begin({name: planes})
         self._guard.check_numbers()
@@ -165,11 +215,40 @@ class State:
         InputError
             If the model has no such field.
         """
+        field = self._field(name)
+        return np.array(field.host(0, field.rows))
+
+    def _field(self, name: str) -> Field:
+        """Return a field; raises as `rows`."""
         fields = self.model.fields()
         if name not in fields:
-            raise InputError(f"no field '{name}'; there are {', '.join(sorted(fields))}")
-        field = fields[name]
-        return np.array(field.host(0, field.rows))
+            known = ", ".join(sorted(fields))
+            raise AttributeInputError(f"no field '{name}'; there are {known}")
+        return fields[name]
+
+    def _own_rows(self, name: str, path: str, values: ArrayLike) -> Rows:
+        """Return values for this rank's rows of a field, once they do on all ranks.
+
+        Raises
+        ------
+        InputError
+            On every rank, if a shape or a number is wrong on any; nothing has changed then.
+        """
+        field = self._field(path)
+
+        def checked() -> Rows:
+            rows = numbers_like(name, values, (field.rows, *field.shape[1:]))
+            named = self._named(path)
+            check_finite(name, rows, named, field.dtype)
+            if name == "masses":
+                check_masses(rows, named)
+            return rows
+
+        return self.communicator.together(checked)
+
+    def _named(self, path: str) -> Named:
+        """Return what says where in a field a number stands."""
+        return of_body(self.ids) if path.startswith("bodies/") else in_cell
 
     def gathered(self, name: str) -> NDArray[Any]:
         """Return all rows of a field on every rank; all ranks ask together."""
@@ -190,15 +269,28 @@ class State:
         """Return this rank's arrays in place, on the device where they are computed."""
         return DeviceArrays(self)
 
-    def begin(self, positions: Rows, velocities: Rows) -> None:
+    def begin(self, positions: ArrayLike, velocities: ArrayLike, call: str = "begin") -> None:
         """Go on from other positions and velocities of this rank's bodies.
 
         The energy error counts from there; all ranks call together.
+
+        Parameters
+        ----------
+        positions, velocities : (n, 3) array
+        call : str, optional
+            What the ranks call, for the message if one of them does not.
+
+        Raises
+        ------
+        InputError
+            On every rank, if a shape does not fit, or a number is not finite.
         """
-        self._together("begin")
-        wanted = self.positions.shape
-        fits = positions.shape == wanted and velocities.shape == wanted
-        self._check_on_all(fits, f"arrays of shape {wanted}")
+        self._together(call)
+        position = self._own_rows("positions", "bodies/position", positions)
+        self._go_on(position, self._own_rows("velocities", "bodies/velocity", velocities))
+
+    def _go_on(self, positions: Rows, velocities: Rows) -> None:
+        """Go on from other positions and velocities of this rank's bodies, which are checked."""
         size = self._largest(positions)
         same = self._size / SAME_SIZE <= size <= self._size * SAME_SIZE
         if np.isfinite(size) and not same:
@@ -226,15 +318,6 @@ class State:
         velocity = self._whole("bodies/velocity", velocities)
         self._replace(checked_bodies(position, velocity, bodies.mass, bodies.id))
 
-    def _check_on_all(self, fits: bool, wanted: str) -> None:
-        """Raise an error on every rank if what one of them was given does not fit its bodies."""
-
-        def check() -> None:
-            if not fits:
-                raise InputError(f"the bodies of this rank need {wanted}")
-
-        self.communicator.together(check)
-
     # ---- Other bodies ----------------------------------------------------------------------------
 
     def add(
@@ -253,7 +336,7 @@ class State:
         Raises
         ------
         InputError
-            On every rank, if shapes do not fit, or a number is not finite.
+            On every rank, if shapes do not fit, a number is not finite, or a mass is negative.
         """
         self._together("add")
         new = self.communicator.on_root(lambda: checked_bodies(positions, velocities, masses))
@@ -268,10 +351,10 @@ class State:
         Raises
         ------
         InputError
-            On every rank, if there is no such body, or none would be left.
+            On every rank, if there is no such body, none would be left, or they are no identities.
         """
         self._together("remove")
-        gone = np.unique(np.asarray(ids, np.int64))
+        gone = identities_of("remove: ids", ids)
         present = self._all_bodies()
         unknown = np.setdiff1d(gone, present.id)
         if len(unknown):
@@ -283,8 +366,8 @@ class State:
 
     def _all_bodies(self) -> Bodies:
         """Return the bodies of all ranks, on every rank."""
-        names = ("position", "velocity", "mass", "id")
-        return Bodies(*(self.gathered(f"bodies/{name}") for name in names))
+        names = [f"bodies/{name}" for name in ("position", "velocity", "mass", "id")]
+        return Bodies(*(self._whole(name, self.rows(name)) for name in names))
 
     def _replace(self, bodies: Bodies) -> None:
         """Go on at the same time with other bodies."""
@@ -297,4 +380,12 @@ class State:
         self._loop.model = model
         self._note_size()
         if model.step:  # what changes with time was computed for the first step
-            self.begin(self.positions, self.velocities)
+            self._go_on(self.positions, self.velocities)
+
+
+def _counted(name: str) -> AttributeInputError:
+    """Return what is wrong with setting what the steps count."""
+    return AttributeInputError(
+        f"{name} cannot be set: it counts from the start; make a new simulation of these arrays, "
+        "which starts at step 0, t = 0"
+    )

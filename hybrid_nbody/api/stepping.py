@@ -2,12 +2,15 @@
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
+from hybrid_nbody.api.checks import finite_number, positive_number, whole_number
 from hybrid_nbody.api.notebook import NotebookProgress, notebook
 from hybrid_nbody.api.state import State
 from hybrid_nbody.conditions import Condition, Watch
+from hybrid_nbody.config.sections import MOST_STEPS
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.running import stopping
@@ -25,11 +28,17 @@ from hybrid_nbody.simulation.schedule import (
     Schedule,
 )
 
+ENDLESS = 10**9
+"""Steps of a simulation for which no end is given."""
+
 BAR_SECONDS = 0.2
 """Wall-clock time between two looks of a bar in a notebook."""
 
 LOOK_SECONDS = 1.0
 """Wall-clock time between two looks at whether the state is finite."""
+
+OF_A_CONDITION = ("name", "found", "words")
+"""What an object has by which a run may be stopped."""
 
 Action = Callable[[Any], object]
 """A function that is called with a simulation while this goes on."""
@@ -46,6 +55,8 @@ class Stepping(State):
         self._guard.check_numbers()
         self._note_size()
         self._events: list[Event] = []
+        self._stops = False  # whether a condition may end a run
+        self._call = "run"
         self.outcome = ""
         self.reason = ""
         measure = when(self.config.output.diagnostics, self.dt)
@@ -54,6 +65,8 @@ class Stepping(State):
 
     def run(self, until: float | None = None, steps: int | None = None) -> str:
         """Advance up to a time or by some steps, by default to the end; return the outcome.
+
+        All ranks call together, with the same end.
 
         Parameters
         ----------
@@ -64,12 +77,22 @@ class Stepping(State):
         Raises
         ------
         InputError
-            If both are given, or the time is in the past.
+            On every rank, if both are given, or neither and nothing would end the run, if the time
+            is in the past, or if ranks are given different ends.
         NumericalError
             On every rank, if a number is not finite any more.
         """
-        self._together("run")
-        last = self._last_step(until, steps)
+        return self._advance("run", lambda: self._last_step(until, steps))
+
+    def _advance(self, call: str, last_step: Callable[[], int]) -> str:
+        """Advance to a step, once all ranks agree on it; `call` is what the ranks call."""
+
+        def checked() -> tuple[str, int]:
+            last = last_step()
+            return f" to step {last}", last
+
+        last = self._agree(call, checked)
+        self._call = call
         self._know_the_energy()
         self.outcome = ""
         self.reason = ""
@@ -92,7 +115,7 @@ class Stepping(State):
 
     def step(self, number: int = 1) -> str:
         """Advance by some steps; return the outcome, as `run` does."""
-        return self.run(steps=number)
+        return self._advance("step", lambda: self._step_after("step: number", number))
 
     def stop(self, reason: str = "stopped") -> None:
         """End `run` at this step: for functions that `every` calls."""
@@ -102,6 +125,8 @@ class Stepping(State):
         self, *, steps: int | None = None, time: float | None = None, wall: float | None = None
     ) -> Callable[[Action], Action]:
         """Return a decorator: the function is called with this simulation while it goes on.
+
+        All ranks call together.
 
         Parameters
         ----------
@@ -115,22 +140,23 @@ class Stepping(State):
         Raises
         ------
         InputError
-            If not exactly one of them is given.
+            On every rank, if not exactly one of them is given, greater than 0, or ranks are given
+            different ones.
         """
-        given = [value for value in (steps, time, wall) if value is not None]
-        if len(given) != 1 or not given[0] > 0:
-            raise InputError("every: give one of steps, time and wall, greater than 0")
-        schedule: Schedule
-        if steps is not None:
-            schedule = EverySteps(steps)
-        elif time is not None:
-            schedule = EveryTime(time, self.dt)
-        else:
-            schedule = EveryWallClock(given[0])
-        return lambda function: self._add(schedule, function)
+        given = {"steps": steps, "time": time, "wall": wall}
+        schedule = self._agree("every", lambda: _schedule_of(given, self.dt))
+
+        def decorator(function: Action) -> Action:
+            if not callable(function):
+                raise InputError(f"every: give a function to call (got {function!r})")
+            return self._add(schedule, function)
+
+        return decorator
 
     def stop_when(self, condition: Action | Condition, every: int = 1) -> None:
         """Stop as soon as a condition holds; its name is the outcome.
+
+        All ranks call together.
 
         Parameters
         ----------
@@ -142,11 +168,21 @@ class Stepping(State):
             so.
         every : int, optional
             Steps between two looks.
-        """
-        if not callable(condition):
-            self._watch(condition, EverySteps(every))
-            return
 
+        Raises
+        ------
+        InputError
+            On every rank, if it is no condition, or of what the model does not have, or `every` is
+            no number of steps.
+        """
+        schedule = self._agree("stop_when", lambda: _looks_at(condition, every))
+        if callable(condition):
+            self._ask(condition, schedule)
+        else:
+            self._watch(condition, schedule)
+
+    def _ask(self, condition: Action, schedule: Schedule) -> None:
+        """Stop when a function says so."""
         name = getattr(condition, "__name__", "stopped")
 
         def look(simulation: Any) -> None:
@@ -154,11 +190,11 @@ class Stepping(State):
             if found:
                 self._stop_at(name, found if isinstance(found, str) else f"{name} holds")
 
-        self._add(EverySteps(every), look)
+        self._add(schedule, look)
+        self._stops = True
 
     def _watch(self, condition: Condition, schedule: Schedule) -> None:
         """Stop when a condition begins to hold; say of whom it holds already."""
-        self._together("stop_when")
         watch = Watch(condition)
 
         def look() -> None:
@@ -170,6 +206,7 @@ class Stepping(State):
         if text and self.communicator.is_root:
             warnings.warn(f"{text}, already: it stops when that happens anew", stacklevel=3)
         self._events.append(Event("conditions", schedule, look))
+        self._stops = True
 
     def _stop_at(self, outcome: str, text: str) -> None:
         """End `run` at this step, and say what happened."""
@@ -178,14 +215,17 @@ class Stepping(State):
 
     def _add(self, schedule: Schedule, function: Action) -> Action:
         """Call a function on a schedule, but not twice at the step where a run ends."""
-        called: list[int] = []
+        latest: int | None = None
 
         def action() -> None:
-            if called[-1:] != [self.model.step]:
-                called[:] = [self.model.step]
-                function(self)
-                self.model.backend.use()  # a function may step another simulation
-                self._together("run")  # or what a function has called on some ranks alone
+            nonlocal latest
+            model = self._loop.model
+            if model.step == latest:
+                return
+            latest = model.step
+            function(self)
+            self._loop.model.backend.use()  # a function may step another simulation
+            self._together(self._call)  # or what a function has called on some ranks alone
 
         self._events.append(Event("function", schedule, action))
         return function
@@ -212,15 +252,56 @@ class Stepping(State):
         """Return the step at which a run ends."""
         if until is not None and steps is not None:
             raise InputError("run: give until or steps, not both")
-        now = self.model.step
-        last = self.config.time.total_steps
-        if until is not None:
-            last = round(until / self.dt)
-        elif steps is not None:
-            last = now + steps
-        if last < now:
+        if steps is not None:
+            return self._step_after("run: steps", steps)
+        last = self._own_end() if until is None else self._step_at(until)
+        if last < self.model.step:
             raise InputError(f"run: the simulation is at t = {self.time:g} already")
         return last
+
+    def _own_end(self) -> int:
+        """Return the last step of the configuration, which a condition may do without."""
+        last: int = self.config.time.total_steps
+        if last == ENDLESS and not self._stops:
+            raise InputError("run: give until or steps: the simulation has no end of its own")
+        return last
+
+    def _step_at(self, until: float) -> int:
+        """Return the step that is nearest to a time."""
+        steps = finite_number("run: until", until) / self.dt
+        if steps > MOST_STEPS:
+            raise InputError(f"run: until must be at most 1e15 steps of dt away (got {until!r})")
+        return round(steps)
+
+    def _step_after(self, name: str, steps: int) -> int:
+        """Return the step after some more; `name` is that of the argument."""
+        return self.model.step + whole_number(name, steps, 0)
+
+
+def _schedule_of(given: Mapping[str, Any], dt: float) -> tuple[str, Schedule]:
+    """Return the schedule of the argument that is given to `every`, after it in words."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if len(chosen) != 1:
+        raise InputError("every: give one of steps, time and wall, greater than 0")
+    ((name, value),) = chosen.items()
+    if name == "steps":
+        steps = whole_number("every: steps", value, 1)
+        return f"(steps={steps})", EverySteps(steps)
+    interval = positive_number(f"every: {name}", value)
+    schedule = EveryTime(interval, dt) if name == "time" else EveryWallClock(interval)
+    return f"({name}={float(interval):.12g})", schedule
+
+
+def _looks_at(condition: Any, every: int) -> tuple[str, Schedule]:
+    """Return the schedule of looks at a condition, after the arguments of `stop_when` in words."""
+    if not callable(condition) and not all(hasattr(condition, name) for name in OF_A_CONDITION):
+        raise InputError(
+            f"stop_when: give a function, or a condition such as escaped(50) (got {condition!r})"
+        )
+    steps = whole_number("stop_when: every", every, 1)
+    name = getattr(condition, "__name__", type(condition).__name__)
+    words = repr(condition) if is_dataclass(condition) else name
+    return f"({words}, every={steps})", EverySteps(steps)
 
 
 class _NoSignals:

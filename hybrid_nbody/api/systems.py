@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid_nbody.api.checks import whole_number
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError, NumericalError
 from hybrid_nbody.nbody.kernels import make_systems
@@ -127,8 +128,7 @@ class Systems:
         NumericalError
             If a number of a system is not finite any more.
         """
-        if steps < 0:
-            raise InputError(f"run: steps must be at least 0 (got {steps})")
+        steps = whole_number("run: steps", steps, 0)
         self._backend.use()
         self._kernels.run(self._plan, steps, self._moving)
         self.steps += steps

@@ -1,6 +1,7 @@
 """Conditions of bodies at which a run stops: an escape, a close pair, a loss of energy."""
 
 import math
+import numbers
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -137,7 +138,8 @@ def energy_error(limit: float) -> EnergyError:
 
 
 def _positive(name: str, value: float) -> float:
-    if not (value > 0 and math.isfinite(value)):
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not (is_number and value > 0 and math.isfinite(value)):
         raise InputError(f"{name}: must be a number greater than 0 (got {value!r})")
     return float(value)
 
