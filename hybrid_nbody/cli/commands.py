@@ -83,7 +83,9 @@ def command_doctor(arguments: Namespace, communicator: "Communicator") -> int:
 def command_info(arguments: Namespace) -> int:
     """Say what a file or directory holds."""
     from hybrid_nbody.analysis.info import check_trajectory, describe
+    from hybrid_nbody.cli.kinds import require_output
 
+    require_output(arguments.path)
     print_at_once(describe(arguments.path, models=MODELS))
     check_trajectory(arguments.path)
     return 0

@@ -73,7 +73,8 @@ def in_order(words: Sequence[str]) -> list[str]:
     Raises
     ------
     InputError
-        Naming the nearest command, where the first word is neither a command nor a file.
+        Naming the nearest command, where the first word is neither a command nor a file; or how
+        ``--set`` is written, where it is what should be behind a ``=``.
     """
     place = _place_of_command(words)
     if place is None:
@@ -86,6 +87,7 @@ def in_order(words: Sequence[str]) -> list[str]:
     if first in NAMES:
         return [first, *others]
     if not os.path.exists(first):
+        check_overrides(words)
         _check_is_a_file_name(first)
     return ["run", *words]
 

@@ -54,6 +54,9 @@ def test_a_command_comes_first(folder, typed, words):
         ("check job.yaml job.yaml", "job.yaml: one word too many; see hybrid-nbody check --help"),
         ("check job.yaml --set time.dt 5", "--set time.dt 5: must be one word, --set time.dt=5"),
         ("check --set time.dt = 5 job.yaml", "--set time.dt 5: must be one word, --set time.dt=5"),
+        ("--set time.dt 1e-3 run job.yaml", "--set time.dt 1e-3: must be one word, --set time.dt="),
+        ("--set time.dt 5 job.yaml", "--set time.dt 5: must be one word, --set time.dt=5"),
+        ("--set a.b=1 chekc job.yaml", "chekc: no such command; did you mean 'check'?"),
         (
             "check",
             "check: the following arguments are required: file; see hybrid-nbody check --help",
