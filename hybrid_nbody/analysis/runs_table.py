@@ -14,6 +14,12 @@ from hybrid_nbody.files.run import open_run
 MOST_ROWS = 50
 """Most rows on a terminal; the file has all."""
 
+LAST = ("warning", "reason")
+"""Columns that come last."""
+
+GAP = "  "
+"""Between two columns."""
+
 WIDEST = 24
 """Characters of a value on a terminal."""
 
@@ -31,17 +37,21 @@ class Row:
         How far it is, in a word or two.
     reason : str
         Why it failed, or what stopped it; empty if nothing did.
+    warning : str
+        The diagnostics beyond their limits; empty without any.
     """
 
     values: Mapping[str, str]
     folder: Path
     state: str
     reason: str = ""
+    warning: str = ""
 
     def columns(self) -> dict[str, Any]:
         """Return all columns: values, state, time, step and the last row of diagnostics."""
         told = {"state": self.state, "directory": self.folder.name}
-        return {**self.values, **told, **last_diagnostics(self.folder), "reason": self.reason}
+        notes = {"warning": self.warning, "reason": self.reason}
+        return {**self.values, **told, **last_diagnostics(self.folder), **notes}
 
 
 def last_diagnostics(folder: Path) -> dict[str, float | int]:
@@ -65,9 +75,9 @@ def write_csv(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
     FileError
         It cannot be written.
     """
-    names = list(dict.fromkeys(name for row in rows for name in row if name != "reason"))
+    names = dict.fromkeys(name for row in rows for name in row if name not in LAST)
     text = io.StringIO()
-    writer = csv.DictWriter(text, [*names, "reason"], lineterminator="\n")
+    writer = csv.DictWriter(text, [*names, *LAST], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     write_whole(path, text.getvalue().encode(), "table")
@@ -81,18 +91,61 @@ def text_of(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> str:
     rows : sequence of mapping
         Of `Row.columns`.
     keys : sequence of str
-        The columns; those that no row has are left out.
+        The columns; those that are empty in all rows are left out.
     """
-    shown = [key for key in keys if any(key in row for row in rows)]
-    heads = [key.rpartition(".")[2].replace("_", " ") for key in shown]
-    cells = [[_cell(row.get(key, "")) for key in shown] for row in rows[:MOST_ROWS]]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    lines = [
-        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-        for line in (heads, *cells)
-    ]
+    columns = [_column(rows, key) for key in _filled(rows, keys)]
+    return "\n".join([*_lines(columns), *_left_out(rows)])
+
+
+def text_in_blocks(
+    rows: Sequence[Mapping[str, Any]], first: str, keys: Sequence[str], width: int
+) -> str:
+    """Return a table in lines of some width: blocks of columns below each other.
+
+    Parameters
+    ----------
+    rows : sequence of mapping
+    first : str
+        The column that each block begins with.
+    keys : sequence of str
+        The others; those that are empty in all rows are left out.
+    width : int
+        Characters of a line; a single column may be wider.
+    """
+    names = _column(rows, first)
+    blocks: list[list[list[str]]] = []
+    for key in _filled(rows, keys):
+        column = _column(rows, key)
+        if not blocks or _width([*blocks[-1], column]) > width:
+            blocks.append([names])
+        blocks[-1].append(column)
+    texts = ["\n".join(_lines(block)) for block in blocks]
+    return "\n".join(["\n\n".join(texts), *_left_out(rows)])
+
+
+def _filled(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
+    return [key for key in keys if any(row.get(key, "") != "" for row in rows)]
+
+
+def _column(rows: Sequence[Mapping[str, Any]], key: str) -> list[str]:
+    """Return the head of a column and its cells, all of one width."""
+    head = key.rpartition(".")[2].replace("_", " ")
+    texts = [head, *(_cell(row.get(key, "")) for row in rows[:MOST_ROWS])]
+    width = max(map(len, texts))
+    return [text.ljust(width) for text in texts]
+
+
+def _lines(columns: Sequence[Sequence[str]]) -> list[str]:
+    return [GAP.join(line).rstrip() for line in zip(*columns, strict=True)]
+
+
+def _width(columns: Sequence[Sequence[str]]) -> int:
+    return len(GAP.join(column[0] for column in columns))
+
+
+def _left_out(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     more = len(rows) - MOST_ROWS
-    return "\n".join([*lines, *([f"… and {more} more"] if more > 0 else [])])
+    return [f"… and {more} more"] if more > 0 else []
 
 
 def _cell(value: Any) -> str:

@@ -2,18 +2,32 @@
 
 import math
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import IO
 
-from hybrid_nbody.analysis.runs_table import Row, text_of, write_csv
+from hybrid_nbody.analysis.excess import lines_of, worst_of
+from hybrid_nbody.analysis.runs_table import text_of, write_csv
+from hybrid_nbody.cli.sweep_table import (
+    FAILED_STATE,
+    TABLE,
+    check_is_of_runs,
+    check_members,
+    kept_rows,
+    row_of,
+    warnings_of,
+)
 from hybrid_nbody.config.sections import ModelConfig
-from hybrid_nbody.errors import STOPPED_EARLY, HybridNBodyError, InputError, NumericalError
+from hybrid_nbody.errors import STOPPED_EARLY, InputError, NumericalError
 from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, alone
 from hybrid_nbody.parallel.placement import free_cores
@@ -25,20 +39,20 @@ from hybrid_nbody.running.members import (
     Progress,
     axes_of,
     members_of,
-    progress_of,
 )
 from hybrid_nbody.running.models import MODELS
-from hybrid_nbody.running.start import resolved
+from hybrid_nbody.running.start import acknowledging, resolved
 from hybrid_nbody.running.sweep import Worker
 from hybrid_nbody.simulation.signals import StopSignals
 
-TABLE = "sweep.csv"
-"""Name of the table in the directory of a sweep."""
-
-FAILED_STATE = "failed"
+SHOWN = ("state", "warning", "time")
+"""Columns on a terminal, between the values and the highlights of the model."""
 
 NAP_SECONDS = 0.05
 """Time between two looks at other processes."""
+
+OF_A_STOP = re.compile(rb"hybrid_nbody: (stopped by )?(Ctrl-C|SIG[A-Z0-9]+)\b")
+"""The lines of a process that is asked to stop."""
 
 DEVICES = "CUDA_VISIBLE_DEVICES"
 
@@ -63,6 +77,11 @@ class Sweep:
     members: tuple[Member, ...]
     config: ModelConfig
 
+    @property
+    def table(self) -> Path:
+        """Return the table of its runs."""
+        return self.folder / TABLE
+
     def with_threads(self, threads: int) -> "Sweep":
         """Return the sweep with the threads of each run, unless its configuration says them."""
         if self.config.compute.threads != "auto":
@@ -86,7 +105,8 @@ def sweep(arguments: Namespace, communicator: Communicator) -> int:
     number, of = _place(arguments, communicator, planned)
     if of > 1:
         planned = planned.with_threads(_threads(communicator, of))
-    with StopSignals() as signals:  # also while this process waits for others
+    say = None if arguments.helper else acknowledging(communicator)
+    with StopSignals(say) as signals:  # also while this process waits for others
         is_wanted = _wanted(arguments.helper, signals)
         worker = Worker(planned.file, planned.members, number, of, _say, is_wanted)
         if arguments.helper:
@@ -111,10 +131,10 @@ def _together(arguments: Namespace, planned: Sweep, communicator: Communicator) 
 
     if communicator.size > 1:
         _take_device(communicator.local_rank, planned.config)
-    shown = MODELS[planned.config.model].highlights
-    table = planned.folder / TABLE
+    kind = MODELS[planned.config.model]
+    overwrite = arguments.overwrite
     return sweep_together(
-        planned.file, planned.members, arguments.overwrite, communicator, table, shown
+        planned.file, planned.members, overwrite, communicator, planned.table, kind
     )
 
 
@@ -156,9 +176,24 @@ def _planned(arguments: Namespace) -> Sweep:
     members = tuple(members_of(axes, folder))
     if directory.files_of_a_run(folder):
         raise InputError(f"--output: {folder} holds a run; choose another directory for the sweep")
-    for member in members if not arguments.helper else ():
-        _clear(member, arguments.overwrite)
+    if not arguments.helper:
+        _make_way(arguments, members, folder)
     return Sweep(arguments.file, folder, members, config)
+
+
+def _make_way(arguments: Namespace, members: Sequence[Member], folder: Path) -> None:
+    """Check that earlier runs are of this sweep, unless they may go; see `_clear`.
+
+    Raises
+    ------
+    InputError
+        One is of another configuration, or the table is another one.
+    """
+    if not arguments.overwrite and not arguments.together:
+        check_is_of_runs(folder / TABLE)
+        check_members(arguments.file, members)
+    for member in members:
+        _clear(member, arguments.overwrite)
 
 
 def _some_config(file: str, members: Sequence[Member]) -> ModelConfig:
@@ -272,8 +307,18 @@ def _started(arguments: Namespace, planned: Sweep, of: int) -> Helpers:
     for number in range(1, of):
         mine = {DEVICES: devices[number % len(devices)]} if devices else {}
         helper = [*words, f"--helper={number}/{of}"]
-        helpers.append(subprocess.Popen(helper, env=os.environ | mine))
+        process = subprocess.Popen(helper, env=os.environ | mine, stderr=subprocess.PIPE)
+        threading.Thread(target=_pass_on, args=(process.stderr,), daemon=True).start()
+        helpers.append(process)
     return helpers
+
+
+def _pass_on(errors: IO[bytes]) -> None:
+    """Pass on what another process says, but for what this one says of a request to stop."""
+    for line in errors:
+        if not OF_A_STOP.match(line):
+            with suppress(OSError):
+                os.write(2, line)
 
 
 # --- afterwards -----------------------------------------------------------------------------------
@@ -281,35 +326,26 @@ def _started(arguments: Namespace, planned: Sweep, of: int) -> Helpers:
 
 def _ended(planned: Sweep) -> int:
     """Write the table and print it; return the exit code."""
-    rows = [_row(planned.file, member) for member in planned.members]
+    members = planned.members
+    rows = [row_of(planned.file, member) for member in members]
     columns = [row.columns() for row in rows]
-    write_csv(planned.folder / TABLE, columns)
-    keys = [*planned.members[0].values, "state", "time", *MODELS[planned.config.model].highlights]
+    kept = kept_rows(planned.table, members)
+    write_csv(planned.table, [*columns, *kept])
+    keys = [*members[0].values, *SHOWN, *MODELS[planned.config.model].highlights]
     _say(text_of(columns, keys))
-    for row in rows:
-        if row.reason:
-            _say(f"{row.folder.name}: {row.reason}")
-    _say(f"table in {planned.folder / TABLE}")
-    states = [row.state for row in rows]
+    reasons = [f"{row.folder.name}: {row.reason}" for row in rows if row.reason]
+    excesses = {member.name: worst_of(warnings_of(member)) for member in members}
+    for line in (*reasons, *lines_of(excesses)):
+        _say(line)
+    others = f"; rows kept of other runs that are there: {len(kept)}" if kept else ""
+    _say(f"table in {planned.table}{others}")
+    return _exit_code({row.state for row in rows})
+
+
+def _exit_code(states: set[str]) -> int:
     if FAILED_STATE in states:
         return NumericalError.exit_code
-    if not set(states) <= {Progress.FINISHED.value, Progress.STOPPED.value}:
+    if not states <= {Progress.FINISHED.value, Progress.STOPPED.value}:
         _say("not all runs are finished: give the same command again")
         return STOPPED_EARLY
     return 0
-
-
-def _row(file: str, member: Member) -> Row:
-    """Return the row of a member in the table, by what its worker has written if it has ended."""
-    if member.reason:
-        return Row(member.values, member.folder, FAILED_STATE, member.reason)
-    ended = member.ended
-    for progress in (Progress.FINISHED, Progress.STOPPED):
-        if ended.startswith(progress.value):
-            what = ended if progress is Progress.STOPPED else ""
-            return Row(member.values, member.folder, progress.value, what)
-    try:
-        progress = progress_of(member, member.configuration(file))
-    except HybridNBodyError as error:
-        return Row(member.values, member.folder, FAILED_STATE, str(error))
-    return Row(member.values, member.folder, progress.value)

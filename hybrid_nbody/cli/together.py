@@ -4,13 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hybrid_nbody.analysis.excess import lines_of, worst_of
 from hybrid_nbody.analysis.runs_table import text_of, write_csv
 from hybrid_nbody.api.together import Drawer, Piece, Point, check, check_file, pieces_of
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.cli.sweep_table import check_is_not_of_runs
 from hybrid_nbody.errors import STOPPED_EARLY, InputError, NumericalError
 from hybrid_nbody.files.atomic import file_errors
+from hybrid_nbody.output.limits import Limits
 from hybrid_nbody.parallel.communicator import Communicator, alone
 from hybrid_nbody.parallel.placement import assign_device
+from hybrid_nbody.running.contract import AnyKind
 from hybrid_nbody.running.members import Member, Progress
 from hybrid_nbody.running.start import told_by_the_guard
 from hybrid_nbody.simulation.signals import StopSignals
@@ -35,7 +39,7 @@ def sweep_together(
     overwrite: bool,
     communicator: Communicator,
     table: Path,
-    shown: Sequence[str],
+    kind: AnyKind,
 ) -> int:
     """Compute all members, and write a table of them; return the exit code.
 
@@ -50,8 +54,8 @@ def sweep_together(
         Each rank computes some of the files.
     table : Path
         Its name; the files are beside it.
-    shown : sequence of str
-        Columns on a terminal, beside the values, the state and the time.
+    kind : ModelKind
+        Of the configuration: columns on a terminal, and limits of quantities.
 
     Raises
     ------
@@ -63,6 +67,8 @@ def sweep_together(
     folder = table.parent
     points, failed = communicator.on_root(lambda: _points(file, members))
     pieces = {folder / FILES.replace("*", str(k)): own for k, own in enumerate(pieces_of(points))}
+    if not overwrite:
+        communicator.only_on_root(lambda: check_is_not_of_runs(table))
     communicator.only_on_root(lambda: _prepare(folder, list(pieces), members, overwrite))
     devices = {place: _device(place, communicator) for place in sorted(_places(points))}
     mine = list(pieces.items())[communicator.rank :: communicator.size]
@@ -70,7 +76,7 @@ def sweep_together(
     with StopSignals() as signals, told_by_the_guard():
         own = communicator.together(lambda: _computed(mine, devices, lambda: not signals.received))
     rows = failed | {name: row for some in communicator.gather(own) for name, row in some.items()}
-    return communicator.on_root(lambda: _ended(rows, members, table, shown))
+    return communicator.on_root(lambda: _ended(rows, members, table, kind))
 
 
 def _prepare(
@@ -148,19 +154,32 @@ def _computed(
     return rows
 
 
-def _ended(rows: Table, members: Sequence[Member], table: Path, shown: Sequence[str]) -> int:
+def _ended(rows: Table, members: Sequence[Member], table: Path, kind: AnyKind) -> int:
     """Write the table and print it; return the exit code."""
-    columns = [{**member.values, **rows[member.name]} for member in members]
+    limits = Limits(kind.quantities)
+    excesses = {member.name: worst_of(limits.warnings(rows[member.name])) for member in members}
+    columns = [
+        {**member.values, **rows[member.name], "warning": ", ".join(excesses[member.name])}
+        for member in members
+    ]
     write_csv(table, columns)
-    print(text_of(columns, [*members[0].values, "state", "time", *shown]))
+    print(text_of(columns, [*members[0].values, "state", "warning", "time", *kind.highlights]))
+    _tell_of_faults(members, columns)
+    print(*lines_of(excesses), f"table in {table}", sep="\n", flush=True)
+    return _exit_code({row["state"] for row in columns})
+
+
+def _tell_of_faults(members: Sequence[Member], columns: Sequence[Mapping[str, Any]]) -> None:
+    """Print why systems failed."""
     named = zip(members, columns, strict=True)
     faults = [f"{member.name}: {row['reason']}" for member, row in named if row["reason"]]
     for fault in faults[:MOST_REASONS]:
         print(fault)
     if len(faults) > MOST_REASONS:
         print(f"and {len(faults) - MOST_REASONS} more, as the table says")
-    print(f"table in {table}", flush=True)
-    states = {row["state"] for row in columns}
+
+
+def _exit_code(states: set[str]) -> int:
     if FAILED in states:
         return NumericalError.exit_code
     if BEGUN in states:

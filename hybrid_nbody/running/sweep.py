@@ -92,7 +92,6 @@ class Worker:
             self.tell(f"{pace.count()} {member.name}: failed: {error}")
             return True
         except KeyboardInterrupt:  # while it was set up: nothing of it is written yet
-            self.tell(f"  {member.name}: interrupted before its first step")
             return False
         if code == STOPPED_EARLY:
             return self._stopped_early(member, log)
@@ -104,9 +103,14 @@ class Worker:
         return True
 
     def _stopped_early(self, member: Member, log: "MemberLog") -> bool:
-        """Note that a run is not at its end; return whether the sweep goes on."""
-        self.tell(f"  {member.name}: {log.last.partition(';')[0]}")
-        return BY_TIME in log.last
+        """Tell of a run that its wall-clock limit has ended; return whether the sweep goes on.
+
+        A request to stop ends all runs; whoever waits is told of it once.
+        """
+        goes_on = BY_TIME in log.last
+        if goes_on:
+            self.tell(f"  {member.name}: {log.last.partition(';')[0]}")
+        return goes_on
 
 
 def _run(

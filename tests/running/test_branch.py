@@ -102,7 +102,7 @@ def test_a_fluid_goes_on_as_if_it_had_not_been_branched(folder, at, error):
 def test_where_it_comes_from_is_kept_when_it_is_resumed(folder):
     run("run", "--from", "bodies@step:20", "--set=output.directory=out")
     run("resume", "out", "--set=time.steps=35")
-    origin = "started from  bodies, step 20, t = 0.20000000000000001, checkpoint-0000000020.h5"
+    origin = "started from  bodies, step 20, t = 0.2, checkpoint-0000000020.h5"
     assert origin in run("info", "out").stdout
     assert origin in run("info", "out/checkpoint-0000000035.h5").stdout
     assert "started from" not in run("info", "bodies").stdout

@@ -3,7 +3,13 @@
 import csv
 import fcntl
 import glob
+import os
 import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -105,9 +111,120 @@ def test_a_sweep_that_was_ended_goes_on_where_it_was(folder):
         "finished",
         "not begun",
     ]
-    said = call(folder, *words, "--set", "time.dt=2e-2").stdout
-    assert "holds a run of another configuration (time.dt: 0.01 there, 0.02 now)" in said
-    assert (first / "log.txt").read_text() == untouched
+
+
+def test_a_sweep_of_another_configuration_leaves_the_earlier_one(folder):
+    words = ["sweep", "job.yaml", "--jobs", "1", "--set", "gravity.softening=0.01,0.02"]
+    run(*words)
+    before = Path("out-sweep/sweep.csv").read_bytes()
+    said = refused(folder, *words, "--set", "time.dt=2e-2")
+    assert said.startswith(
+        "out-sweep/softening=0.01 holds a run of another configuration (time.dt: 0.01 there, 0.02 "
+        "now); give --overwrite, or another --output"
+    )
+    assert Path("out-sweep/sweep.csv").read_bytes() == before
+    run(*words, "--set", "time.dt=2e-2", "--overwrite")
+    assert [row["time"] for row in table("out-sweep/sweep.csv")] == ["0.4", "0.4"]
+
+
+def test_the_table_keeps_the_rows_of_other_runs_that_are_there(folder):
+    words = ["sweep", "job.yaml", "--jobs", "1", "--set"]
+    run(*words, "gravity.softening=0.01,0.02,0.03")
+    shutil.rmtree("out-sweep/softening=0.03")
+    said = run(*words, "gravity.softening=0.01,0.04").stdout
+    assert "table in out-sweep/sweep.csv; rows kept of other runs that are there: 1" in said
+    rows = table("out-sweep/sweep.csv")
+    assert [row["gravity.softening"] for row in rows] == ["0.01", "0.04", "0.02"]
+    assert [row["step"] for row in rows] == ["20"] * 3
+
+
+def test_the_table_of_systems_computed_together_is_not_overwritten(folder):
+    (folder / "out-sweep").mkdir()
+    words = ["sweep", "job.yaml", "--set", "gravity.softening=0.01,0.02"]
+    (folder / "out-sweep/sweep.csv").write_text("gravity.softening,state,file\n1,finished,a\n")
+    said = refused(folder, *words)
+    assert "is not the table of a sweep of single runs: it has no column 'directory'" in said
+    (folder / "out-sweep/sweep.csv").write_text("gravity.softening,directory\n1,softening=1\n")
+    assert "is of a sweep without --together" in refused(folder, *words, "--together")
+
+
+FEW = """\
+model: nbody
+bodies: {kind: two-body, eccentricity: 0.5}
+time: {dt: 0.02, steps: 300}
+compute: {backend: cpu}
+output: {directory: out}
+"""
+
+
+@pytest.mark.parametrize("how", ["--jobs=1", "--together"])
+def test_runs_beyond_a_limit_are_told_of_and_marked(folder, how):
+    (folder / "job.yaml").write_text(FEW)
+    said = run("sweep", "job.yaml", "--set", "gravity.softening=0,2", how).stdout
+    assert re.search(
+        r"^1 of 2 runs exceed \|relative energy error\| = 0.001: softening=0 \(\S+\); "
+        "do not trust its orbits; (take|halve) time.dt",
+        said,
+        re.MULTILINE,
+    )
+    rows = table("out-sweep/sweep.csv")
+    assert [row["warning"] for row in rows] == ["relative_energy_error", ""]
+    assert [row["state"] for row in rows] == ["finished"] * 2
+
+
+FLUID = """\
+model: fluid
+grid: {cells: 16}
+time: {dt: 0.05, steps: 2}
+compute: {backend: cpu}
+fluid: {grid: collocated}
+solver: {method: red-black, max_iterations: 1}
+sources:
+  events: [{steps: [0, 1], velocity: [1, 1, 0], sphere: {centre: [7.5, 4, 7.5], radius: 2}}]
+output: {directory: out}
+"""
+
+
+def test_fluids_beyond_a_limit_are_told_of(folder):
+    (folder / "job.yaml").write_text(FLUID)
+    said = run("sweep", "job.yaml", "--set", "solver.max_iterations=1,400", "--jobs", "1").stdout
+    assert re.search(
+        r"^1 of 2 runs exceed \|poisson residual\| = 0.05: max_iterations=1 \(\S+\); the pressure "
+        "is not solved; take solver.method multigrid, or more solver.max_iterations$",
+        said,
+        re.MULTILINE,
+    )
+    warnings = [row["warning"] for row in table("out-sweep/sweep.csv")]
+    assert warnings == ["poisson_residual", ""]
+
+
+@pytest.mark.parametrize("to_all", [False, True])
+def test_a_ctrl_c_is_told_of_once(folder, to_all):
+    """Whether the terminal sends it to all processes, or somebody to the first."""
+    (folder / "job.yaml").write_text(JOB.replace("steps: 20", "steps: 200000000"))
+    words = ["sweep", "job.yaml", "--set", "gravity.softening=0.01,0.02,0.03", "--jobs", "3"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hybrid_nbody", *words],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    logs = [Path(f"out-sweep/softening={n}/log.txt") for n in ("0.01", "0.02", "0.03")]
+    try:
+        until = time.monotonic() + 60
+        while not all(log.exists() and "step " in log.read_text() for log in logs):
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert errors.count("\n") == 1, errors
+    assert errors.startswith("hybrid_nbody: Ctrl-C: finishing the current step")
+    assert "SIGTERM" not in output
+    assert "stopped early" not in output
+    assert "not all runs are finished: give the same command again" in output
 
 
 def test_a_run_that_stops_as_asked_has_ended(folder):
