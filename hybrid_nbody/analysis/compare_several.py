@@ -1,5 +1,6 @@
 """Several runs beside the first of them: how far each is from it, with a name for each."""
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 
 from hybrid_nbody.analysis.compare import Comparison, compare, name_of
 from hybrid_nbody.analysis.compare_series import Series
-from hybrid_nbody.analysis.runs_table import text_of
+from hybrid_nbody.analysis.runs_table import text_in_blocks
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.finding import find_trajectory
 from hybrid_nbody.progress import OnProgress, counter
@@ -93,16 +94,18 @@ def _labels(paths: Sequence[Path]) -> list[str]:
 
 
 def table_of_several(found: Several) -> str:
-    """Return comparisons as text for the terminal: a row for each run."""
+    """Return comparisons as text for the terminal: a row for each run, in blocks that fit it."""
     lines = [
-        f"{len(found.labels)} runs, each against {found.labels[0]}: the largest difference, "
-        "relative to the largest value there"
+        f"{len(found.labels)} runs, each against {found.labels[0]}:",
+        "the largest difference, relative to the largest value there",
     ]
     rows = [
         {RUN: label} | {one.name: _relative(one) for one in (*each.fields, *each.diagnostics)}
         for label, each in zip(found.labels[1:], found.comparisons, strict=True)
     ]
-    return "\n".join([*lines, text_of(rows, [RUN, *found.quantities]), *_notes(found)])
+    width = shutil.get_terminal_size().columns
+    table = text_in_blocks(rows, RUN, found.quantities, width)
+    return "\n".join([*lines, table, *_notes(found)])
 
 
 def _notes(found: Several) -> list[str]:

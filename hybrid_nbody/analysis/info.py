@@ -1,6 +1,7 @@
 """Describing a file or the directory of a run as text for the terminal."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -28,6 +29,9 @@ NAMED_ELSEWHERE = {
     *("units", "time_units", "unit_length_in_m", "unit_mass_in_kg", "unit_time_in_s"),
     ORIGIN,
 }
+TIME = re.compile(r"(?<= )t = ([-+.\de]+),")
+"""The time in the attribute `ORIGIN`."""
+
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
@@ -181,7 +185,7 @@ def _lines_of_run(run: Run, model: PresentedModel) -> list[str]:
 
 def _lines_of_origin(found: Mapping[str, Any]) -> list[str]:
     lines = [_line("title", found["title"])] if found.get("title") else []
-    lines += [_line("started from", found[ORIGIN])] if found.get(ORIGIN) else []
+    lines += [_line("started from", _brief(found[ORIGIN]))] if found.get(ORIGIN) else []
     lines.append(_line("model", found.get("model", "unknown")))
     lines += [_line("units", found["units"])] if found.get("units") else []
     written_by = (
@@ -198,6 +202,11 @@ def _lines_of_origin(found: Mapping[str, Any]) -> list[str]:
         if name not in NAMED_ELSEWHERE and _is_brief(value)
     ]
     return lines + ([_line("ran with", ", ".join(machine))] if machine else [])
+
+
+def _brief(origin: str) -> str:
+    """Return where a run has started, as its files say it, with a time of a few digits."""
+    return TIME.sub(lambda found: f"t = {float(found[1]):g},", origin)
 
 
 def _is_brief(value: object) -> bool:

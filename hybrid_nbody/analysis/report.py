@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis import page
 from hybrid_nbody.analysis.damage import on_whole_frames
+from hybrid_nbody.analysis.excess import each_once
 from hybrid_nbody.analysis.info import last_values
 from hybrid_nbody.analysis.plots import drawable, parts_of, reasons, say_what_is_left_out
 from hybrid_nbody.analysis.presentation import Figures, Picture, PresentedModel, Say, presented
@@ -111,7 +112,7 @@ def sections_of(
     step = counter(progress, len(_frames_of_view(run, figures)) + parts_of(run, chosen))
     log = read_log(run.path.parent / "log.txt")
     sections = [
-        ("Warnings", _items(log.warnings)),
+        ("Warnings", _items(each_once(log.warnings))),
         (VIEW_NAME, _view(run, figures, say, step)),
         ("Diagnostics", _diagnostics(run, model.highlights, say)),
         ("Pictures", _pictures(run, chosen, found, say, step)),

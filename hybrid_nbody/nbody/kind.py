@@ -117,14 +117,30 @@ class NBodyKind:
         return plan(config, initial, ranks)
 
     def facts_of_run(self, run: "Run") -> "Facts":
-        """Say how many bodies a run has."""
+        """Say how many bodies a run has, and each of its components if there are several."""
         from hybrid_nbody.files.thinning import chosen_bodies
 
         if not run.number_of_bodies:
             return []
         facts = (str(run.number_of_bodies), chosen_bodies(run.config))
-        return [("bodies", ", ".join(fact for fact in facts if fact))]
+        return [("bodies", ", ".join(fact for fact in facts if fact)), *_components(run)]
 
     def facts_of_checkpoint(self, file: "h5py.File") -> "Facts":
         """Say how many bodies a checkpoint holds."""
         return [("bodies", str(len(file["bodies/mass"])))] if "bodies/mass" in file else []
+
+
+def _components(run: "Run") -> "Facts":
+    """Say how many bodies each component has, where there are several that can be told apart."""
+    from hybrid_nbody.errors import InputError
+    from hybrid_nbody.nbody.components import components_of
+
+    bodies = run.config.get("bodies")
+    if not bodies or not run.number_of_frames:
+        return []
+    try:
+        found = components_of(bodies, int(run.id.max()) + 1)
+    except InputError:  # more than one is a file
+        return []
+    numbers = [f"{name} {len(ids)}" for name, ids in found.items()]
+    return [("components", ", ".join(numbers))] if len(numbers) > 1 else []

@@ -131,7 +131,8 @@ def _external(config: NBodyConfig) -> Lines:
     """Return a line of the external fields, which are loaded and checked for that."""
     fields = config.gravity.external or ()
     made_fields([field.made for field in fields], config.gravity.G)
-    return [("external", ", ".join(field.kind for field in fields))] if fields else []
+    names = [getattr(field, "function", field.kind) for field in fields]  # that of one's own
+    return [("external", ", ".join(names))] if names else []
 
 
 def _frame_bytes(frames: BodyFrames, number: int) -> int:

@@ -30,13 +30,28 @@ def test_each_is_compared_with_the_first(three):
     largest = [each.fields[0].largest.tolist() for each in found.comparisons]
     assert largest == [[0, 0.5, 0], [0, 1, 0]]
     lines = table_of_several(found).splitlines()
-    assert lines[1].split()[:3] == ["run", "position", "velocity"]
-    assert lines[2].split()[:3] == ["x/b", "0.00246", "0"]
-    assert lines[3].split()[:3] == ["y/b", "0.00492", "0"]
-    assert lines[4:] == [
+    assert lines[2].split()[:3] == ["run", "position", "velocity"]
+    assert lines[3].split()[:3] == ["x/b", "0.00246", "0"]
+    assert lines[4].split()[:3] == ["y/b", "0.00492", "0"]
+    assert lines[-2:] == [
         "frames: 3 at the same times, time 0 to 1",
         "rows of diagnostics: 5 at the same times, time 0 to 1",
     ]
+
+
+@pytest.mark.parametrize("columns", ["80", "200"])
+def test_the_table_fits_the_terminal(three, monkeypatch, columns):
+    """In blocks of quantities below each other, each with the runs, and all numbers."""
+    found = compare_several(three)
+    monkeypatch.setenv("COLUMNS", columns)
+    text = table_of_several(found)
+    assert max(map(len, text.splitlines())) <= int(columns)
+    assert all(name in text for name in found.quantities)
+    blocks = text.split("\n\n")
+    assert (len(blocks) > 1) == (columns == "80")
+    for block in blocks:
+        lines = block.splitlines()
+        assert [line.split()[0] for line in lines if line[:2] in ("x/", "y/")] == ["x/b", "y/b"]
 
 
 def test_labels_are_directories_as_far_as_they_differ_or_given(three):

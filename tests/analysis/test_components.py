@@ -1,15 +1,18 @@
 """The picture of components: whose bodies have which colour."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 from support.presented import figure_of
 
+from hybrid_nbody.analysis.info import describe
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import open_run
 from hybrid_nbody.nbody.figures import sample
 from hybrid_nbody.nbody.figures.components import members_of, no_components
+from hybrid_nbody.running.models import MODELS
 
 NEAR = {"kind": "plummer", "n": 13, "name": "near"}
 FAR = {"kind": "random-box", "n": 7}
@@ -31,6 +34,12 @@ def test_bodies_are_told_apart_by_their_ids(two_sets, monkeypatch):
         monkeypatch.setattr(sample, "MOST", 5)  # every second body is drawn
         expected = {"near": [0, 1], "1 random-box": [2, 3, 4]}
         assert {name: rows.tolist() for name, rows in members_of(run).items()} == expected
+
+
+def test_the_bodies_of_each_component_are_counted(two_sets, write_run):
+    assert re.search(r"components +near 13, 1 random-box 7\n", describe(two_sets, models=MODELS))
+    one = write_run(config=json.dumps({"bodies": NEAR}))
+    assert "components" not in describe(one, models=MODELS)
 
 
 def test_each_component_has_a_colour(two_sets):

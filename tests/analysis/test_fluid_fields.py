@@ -9,6 +9,7 @@ from hybrid_nbody.analysis import scenes
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import open_run
 from hybrid_nbody.fluid.figures.fields import FIELDS, plane_of, units_of
+from hybrid_nbody.fluid.figures.pictures import field_figure
 
 CELLS = (6, 8, 10)
 
@@ -54,6 +55,19 @@ def test_pictures_and_movies_of_a_field(linear, monkeypatch):
     with Image.open(movie) as frames:
         assert frames.n_frames == 2
         assert frames.info["duration"] == 2000
+
+
+@pytest.mark.parametrize("grid", ["staggered", "collocated"])
+def test_a_divergence_of_averages_says_what_it_is(write_fluid, grid):
+    """The projection of the staggered grid leaves none at the faces of cells."""
+    with open_run(write_fluid(settings={"fluid": {"grid": grid}})) as run:
+        figure = field_figure(run, "divergence")
+        bars = [axes.get_ylabel() for panel in figure.axes for axes in panel.child_axes]
+        note = figure.get_supxlabel()
+        assert field_figure(run, "speed").get_supxlabel() == ""
+    where = " at\ncell centres" if grid == "staggered" else ""
+    assert bars == [f"divergence{where} (1 / time)"]
+    assert note.startswith("from velocities averaged to the centres") == (grid == "staggered")
 
 
 def test_what_is_missing_is_said(linear, write_fluid):

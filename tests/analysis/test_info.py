@@ -2,6 +2,7 @@
 
 import re
 
+import h5py
 import pytest
 from support.presented import describe
 
@@ -60,6 +61,13 @@ def test_checkpoints_that_go_while_they_are_listed(write_run, write_checkpoint, 
         "  checkpoints   checkpoint-0000000020.h5  time 1, step 20",
         "  size          SIZE in 2 files",
     ]
+
+
+def test_the_time_at_which_a_branch_starts_is_brief(write_run):
+    origin = "bodies, step 20, t = 0.20000000000000001, checkpoint-0000000020.h5, sha256 ab"
+    with h5py.File(write_run() / "trajectory.h5", "r+") as file:
+        file.attrs["branched_from"] = origin
+    assert f"  started from  {origin.replace('0.20000000000000001', '0.2')}" in describe("out")
 
 
 def test_a_checkpoint_under_another_name(write_run, write_checkpoint):

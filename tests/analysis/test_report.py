@@ -66,6 +66,21 @@ def test_a_page_holds_the_run_and_loads_nothing(write_run):
     assert [line.split(":")[0] for line in lines] == ["no lagrangian", "no profiles", "no activity"]
 
 
+def test_the_warnings_of_a_quantity_are_one(write_run):
+    """The first beyond its limit and the last, of which the worst is shown."""
+    texts = [f"warning: energy is {value}, beyond 0.001: halve it" for value in (0.002, -0.3, 0.1)]
+    other = "warning: drift is 2, beyond 1: stop"
+    folder = write_run()
+    (folder / "log.txt").write_text("\n".join([*texts, "warning: dt is long", other]))
+    page = make_report(folder).read_text()
+    items = re.findall("<li>(.*?)</li>", page)
+    assert items == [
+        "energy is -0.3, beyond 0.001: halve it",
+        "dt is long",
+        "drift is 2, beyond 1: stop",
+    ]
+
+
 def test_what_is_missing_is_left_out_with_the_reason(write_run):
     lines = []
     page = make_report(write_run(frames=0), say=lines.append).read_text()

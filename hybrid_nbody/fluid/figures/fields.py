@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hybrid_nbody.analysis.style import label
 from hybrid_nbody.analysis.volume import slice_of
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.cells import Volume, volume_of
@@ -84,6 +85,14 @@ FIELDS = {
 
 PREFIX = "fluid/"
 
+STAGGERED = "staggered"
+
+ON_FACES = (
+    "from velocities averaged to the centres of cells; "
+    "from those at faces, as the diagnostics have it, it vanishes"
+)
+"""Why a picture shows a divergence where a projection on the staggered grid leaves none."""
+
 
 def scalars_of(run: Run) -> list[str]:
     """Return the names of further scalars in the frames of a run."""
@@ -135,6 +144,18 @@ def units_of(run: Run, field: str) -> str:
         return units
     power = "" if shown.derivatives == 1 else f"^{shown.derivatives}"
     return f"1 / time{power}" if units == "length / time" else f"({units} / length){power}"
+
+
+def label_of(run: Run, field: str) -> str:
+    """Return the name of a field with its units, and where its values are if that matters."""
+    where = " at\ncell centres" if note_on(run, field) else ""
+    return label(f"{field}{where}", units_of(run, field))
+
+
+def note_on(run: Run, field: str) -> str:
+    """Return what a picture says of a field whose values are others than a run measures."""
+    settings = run.config.get("fluid") or {}
+    return ON_FACES if field == "divergence" and settings.get("grid") == STAGGERED else ""
 
 
 def plane_of(run: Run, field: str, frame: int, axis: int, index: int) -> Array:

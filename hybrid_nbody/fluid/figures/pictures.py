@@ -178,7 +178,9 @@ def field_figure(run: Run, field: str, frame: int = -1, streamlines: bool = Fals
     if streamlines:
         _draw_streamlines(panels, run, frame, slices, volume)
     _draw_solids(panels, run, frame, slices, volume)
-    _colour_bar(figure, drawn, panels[-1], label(field, fields.units_of(run, field)))
+    _colour_bar(figure, drawn, panels[-1], fields.label_of(run, field))
+    if note := fields.note_on(run, field):
+        figure.supxlabel(note, fontsize="small")
     figure.suptitle(title(run, frame, *_size(volume)))
     return figure
 

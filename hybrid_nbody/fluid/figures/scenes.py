@@ -130,7 +130,7 @@ class FieldOfFluid(OfPlane):
         super().__init__(run, frames, look)
 
     def name(self) -> str:
-        return label(self.field, fields.units_of(self.run, self.field))
+        return fields.label_of(self.run, self.field)
 
     def values(self, frame: int) -> Array:
         middle = self.volume.middle(self.axis)
