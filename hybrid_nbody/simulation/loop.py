@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from hybrid_nbody.simulation.model import Model, Ranks, RunsAhead
 from hybrid_nbody.simulation.schedule import AnyOf, Clock, Schedule
@@ -42,8 +42,7 @@ class Event:
     waits: bool = True
 
 
-@dataclass(frozen=True)
-class Batch:
+class Batch(NamedTuple):
     """Some steps that a device has been given.
 
     Attributes
@@ -57,8 +56,7 @@ class Batch:
     seconds: Callable[[], float]
 
 
-@dataclass(frozen=True)
-class Left:
+class Left(NamedTuple):
     """What is left of an event.
 
     Attributes
@@ -76,8 +74,7 @@ class Left:
     finish: Later
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What the root decides at a step.
 
     Attributes
