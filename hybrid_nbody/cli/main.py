@@ -161,9 +161,11 @@ def _alone(function: Callable[[Namespace], int], parsed: Namespace) -> int:
 def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None") -> int:
     """Carry out a command on all ranks; an error that only some ranks meet aborts all of them."""
     from hybrid_nbody.backends.waking import waking_gpu
+    from hybrid_nbody.cli.early import interrupted_afterwards
 
     waking = waking_gpu() if command.runs else None
-    from hybrid_nbody.parallel import communicator
+    with interrupted_afterwards():  # NumPy would make an error of its own of it
+        from hybrid_nbody.parallel import communicator
 
     assert command.on_ranks is not None
     ranks: Communicator | None = None

@@ -205,6 +205,7 @@ from hybrid_nbody.backends.cpu import CpuBackend
 CpuBackend(1)
 from hybrid_nbody.backends.compilation import LinkedLibrary
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also for tests in the background
 # Numba notes the machine code, which LLVM brings, in this attribute first.
 LinkedLibrary._compiled = property(
     lambda library: True, lambda library, value: value and signal.raise_signal(signal.SIGINT)

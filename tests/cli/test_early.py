@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from support.command import python
 
 from hybrid_nbody.cli.early import interrupted_afterwards
 
@@ -100,3 +101,24 @@ def test_where_a_ctrl_c_is_ignored_it_stays_so():
             os.kill(os.getpid(), signal.SIGINT)
     finally:
         signal.signal(signal.SIGINT, previous)
+
+
+WITHIN_NUMPY = """
+import signal, sys
+
+class Interrupts:
+    def find_spec(self, name, *_):
+        if name == "datetime":  # which NumPy imports in C, and makes an error of its own of any
+            signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also for tests in the background
+sys.meta_path.insert(0, Interrupts())
+from hybrid_nbody.cli.main import main
+
+assert "numpy" not in sys.modules and "datetime" not in sys.modules
+print(main(["run", "none.yaml"]))
+"""
+
+
+def test_a_ctrl_c_while_numpy_is_imported_stops_the_program():
+    assert python(WITHIN_NUMPY).split() == ["75"]
