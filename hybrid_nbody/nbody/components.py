@@ -1,9 +1,12 @@
 """The components of the bodies of a run, by their names: which ids are whose."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hybrid_nbody.errors import InputError
+
+if TYPE_CHECKING:
+    from hybrid_nbody.files.run import Run
 
 NUMBER_OF_KIND = {"two-body": 2, "figure-eight": 3, "lagrange-triangle": 3, "solar-system": 9}
 """Bodies of the kinds that have no key for it; those of a file are counted there."""
@@ -48,6 +51,11 @@ def components_of(bodies: Entry | Sequence[Entry], number: int) -> dict[str, ran
             found[name] = range(first, first + count)
             first += count
     return found
+
+
+def components_in(run: "Run") -> dict[str, range]:
+    """Return the ids of each component of a run with frames, as `components_of`; raises alike."""
+    return components_of(run.config["bodies"], int(run.id.max()) + 1)
 
 
 def _parts(place: int, entry: Entry, rest: int) -> Iterator[tuple[str, int]]:

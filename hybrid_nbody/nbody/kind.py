@@ -133,13 +133,12 @@ class NBodyKind:
 def _components(run: "Run") -> "Facts":
     """Say how many bodies each component has, where there are several that can be told apart."""
     from hybrid_nbody.errors import InputError
-    from hybrid_nbody.nbody.components import components_of
+    from hybrid_nbody.nbody.components import components_in
 
-    bodies = run.config.get("bodies")
-    if not bodies or not run.number_of_frames:
+    if not run.config.get("bodies") or not run.number_of_frames:
         return []
     try:
-        found = components_of(bodies, int(run.id.max()) + 1)
+        found = components_in(run)
     except InputError:  # more than one is a file
         return []
     numbers = [f"{name} {len(ids)}" for name, ids in found.items()]

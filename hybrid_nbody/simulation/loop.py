@@ -186,7 +186,7 @@ class TimeLoop:
         return Decision(due, steps, self._batches_ahead(steps))
 
     def _batches_ahead(self, steps: int) -> int:
-        """Return how many batches of so many steps may be left to the device."""
+        """Return how many batches of `steps` steps may be left to the device."""
         if not self._works_alone:
             return 0
         seconds = self.step_seconds * steps

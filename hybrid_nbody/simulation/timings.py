@@ -35,7 +35,7 @@ class Timings:
         self._settle(MOST_LATER)
 
     def _settle(self, left: int = 0) -> None:
-        """Add up what is to be added later, but for so many."""
+        """Add up what is to be added later, but for the newest `left` of it."""
         while len(self._later) > left:
             self._later.popleft()()
 

@@ -17,7 +17,7 @@ from hybrid_nbody.analysis.style import (
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
-from hybrid_nbody.nbody.components import components_of
+from hybrid_nbody.nbody.components import components_in
 from hybrid_nbody.nbody.figures.sample import counted_bodies, stride_of
 from hybrid_nbody.nbody.figures.tracks import no_bodies, points_of
 
@@ -36,7 +36,7 @@ def no_components(run: Run) -> str:
     if not run.config.get("bodies"):
         return "the bodies are of one component"
     try:
-        names = _ids(run)
+        names = components_in(run)
     except InputError as error:
         return str(error)
     return "" if len(names) > 1 else "the bodies are of one component"
@@ -78,7 +78,7 @@ def components_figure(run: Run, frame: int = -1) -> Figure:
 def members_of(run: Run) -> Members:
     """Return which of the bodies that figures take are in each component, by its name."""
     drawn = run.id[:: stride_of(run)]
-    ids = _ids(run)
+    ids = components_in(run)
     return {
         name: np.flatnonzero((drawn >= own.start) & (drawn < own.stop)) for name, own in ids.items()
     }
@@ -97,11 +97,6 @@ def styles_of(run: Run) -> list[BodyStyle]:
         for body in rows:
             styles[body] = BodyStyle(colour, name if body == rows[0] else "")
     return styles
-
-
-def _ids(run: Run) -> dict[str, range]:
-    """Return the ids of each component."""
-    return components_of(run.config["bodies"], int(run.id.max()) + 1)
 
 
 def _draw(axes: Axes, points: Array, members: Members, view: View, plane: tuple[int, int]) -> None:
