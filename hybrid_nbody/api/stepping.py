@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
-from hybrid_nbody.api.checks import finite_number, positive_number, whole_number
 from hybrid_nbody.api.notebook import NotebookProgress, notebook
 from hybrid_nbody.api.state import State
 from hybrid_nbody.conditions import Condition, Watch
 from hybrid_nbody.config.sections import MOST_STEPS
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.number_checks import finite_number, positive_number, whole_number
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.running import stopping
 from hybrid_nbody.running.job import when

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hybrid_nbody.api.checks import whole_number
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.errors import InputError, NumericalError
 from hybrid_nbody.nbody.kernels import make_systems
 from hybrid_nbody.nbody.kernels.small_systems import MOST_BODIES
 from hybrid_nbody.nbody.stages import EULER, FORCE, LEAPFROG, YOSHIDA4, StepPlan
+from hybrid_nbody.number_checks import whole_number
 from hybrid_nbody.parallel.communicator import Communicator, start_mpi
 from hybrid_nbody.parallel.placement import assign_device
 

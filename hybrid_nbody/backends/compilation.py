@@ -9,12 +9,9 @@ whole.
 
 import gc
 import os
-import signal
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from types import FrameType
 from typing import Any
 
 from llvmlite.binding import parse_bitcode
@@ -26,6 +23,7 @@ from numba.core.runtime import rtsys
 
 from hybrid_nbody.backends.caches import note_unwritable_cache
 from hybrid_nbody.files.atomic import reason
+from hybrid_nbody.interrupts import interrupted_afterwards
 
 LOOP_ARGUMENTS = 7
 """Arguments by position with which Numba compiles the body of a parallel loop."""
@@ -201,7 +199,7 @@ class LinkedLibrary(JITCodeLibrary):
     def _finalize_final_module(self) -> None:
         """Translate the code, or load what was read from a cache."""
         self._emitted = True
-        with _interrupted_afterwards():
+        with interrupted_afterwards():  # or Numba would miss the machine code that LLVM brings
             super()._finalize_final_module()
 
     def _get_compiled_object(self) -> Any:
@@ -229,26 +227,6 @@ class LinkedLibrary(JITCodeLibrary):
             return not self._final_module.get_function(name).is_declaration
         except NameError:
             return False
-
-
-@contextmanager
-def _interrupted_afterwards() -> Iterator[None]:
-    """Let a Ctrl-C act once the block is done: in what LLVM calls of Python it would be lost.
-
-    Numba would miss the machine code then, and end with an error of its own.
-    """
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield
-        return
-    noted: list[tuple[int, FrameType | None]] = []
-    signal.signal(signal.SIGINT, lambda *given: noted.append(given))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if noted:
-        handler(*noted[0])
 
 
 def _names_defined_in(module: Any) -> set[str]:

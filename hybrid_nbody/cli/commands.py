@@ -10,8 +10,8 @@ from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
-from hybrid_nbody.cli.early import interrupted_afterwards
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.interrupts import interrupted_afterwards
 from hybrid_nbody.running.models import MODELS
 
 TYPE_CHECKING = False  # that of `typing`, whose import would delay every command

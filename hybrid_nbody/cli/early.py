@@ -4,8 +4,6 @@ A rank that ended by itself then would leave the others waiting for it in the st
 """
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 
 from hybrid_nbody.simulation.signals import StopSignals
@@ -13,28 +11,6 @@ from hybrid_nbody.simulation.signals import StopSignals
 TYPE_CHECKING = False  # that of `typing`, whose import would delay the noting
 if TYPE_CHECKING:
     from hybrid_nbody.parallel.communicator import Communicator
-
-
-@contextmanager
-def interrupted_afterwards() -> Iterator[None]:
-    """Let a Ctrl-C in the block interrupt once it is done: an import may make an error of it.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After the block, if there was a Ctrl-C.
-    """
-    noted: list[int] = []
-    interrupts = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if interrupts:  # a shell lets what runs behind it ignore a Ctrl-C
-        signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
-    try:
-        yield
-    finally:
-        if interrupts:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-    if noted:
-        raise KeyboardInterrupt
 
 
 class EarlySignals(StopSignals):

@@ -161,7 +161,7 @@ def _alone(function: Callable[[Namespace], int], parsed: Namespace) -> int:
 def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None") -> int:
     """Carry out a command on all ranks; an error that only some ranks meet aborts all of them."""
     from hybrid_nbody.backends.waking import waking_gpu
-    from hybrid_nbody.cli.early import interrupted_afterwards
+    from hybrid_nbody.interrupts import interrupted_afterwards
 
     waking = waking_gpu() if command.runs else None
     with interrupted_afterwards():  # NumPy would make an error of its own of it

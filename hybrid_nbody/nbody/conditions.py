@@ -1,7 +1,5 @@
 """Conditions of bodies at which a run stops: an escape, a close pair, a loss of energy."""
 
-import math
-import numbers
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -10,6 +8,7 @@ import numpy as np
 
 from hybrid_nbody.conditions import Found, Measured
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.number_checks import positive_number
 
 ENERGY_ERROR = "relative_energy_error"
 
@@ -124,24 +123,17 @@ class EnergyError:
 
 def escaped(radius: float) -> Escaped:
     """Return the condition that a body is farther from the origin than a radius."""
-    return Escaped(_positive("escaped: radius", radius))
+    return Escaped(float(positive_number("escaped: radius:", radius)))
 
 
 def closest(distance: float) -> Closest:
     """Return the condition that two bodies are closer to each other than a distance."""
-    return Closest(_positive("closest: distance", distance))
+    return Closest(float(positive_number("closest: distance:", distance)))
 
 
 def energy_error(limit: float) -> EnergyError:
     """Return the condition that the relative energy error is larger than a limit, either way."""
-    return EnergyError(_positive("energy_error: limit", limit))
-
-
-def _positive(name: str, value: float) -> float:
-    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (is_number and value > 0 and math.isfinite(value)):
-        raise InputError(f"{name}: must be a number greater than 0 (got {value!r})")
-    return float(value)
+    return EnergyError(float(positive_number("energy_error: limit:", limit)))
 
 
 def _bodies(model: Any, name: str) -> Any:

@@ -6,7 +6,7 @@ import signal
 import pytest
 from support.command import python
 
-from hybrid_nbody.cli.early import interrupted_afterwards
+from hybrid_nbody.interrupts import interrupted_afterwards
 
 ONE_RANK_IS_INTERRUPTED = """
 import os, signal, sys
