@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_nbody.errors import HybridNBodyError, NumericalError
 from hybrid_nbody.simulation.model import Diagnostics, Field, Model, Ranks, Role
@@ -87,17 +86,16 @@ class Guard:
             Waits for the answer, and not for steps that are queued after this; collective. Raises
             `NumericalError` on every rank, naming the step and the first bad row.
         """
-        every = self.model.fields().values()
-        fields = [field for field in every if field.role not in NOT_GUARDED]
+        fields = [field for field in self.model.fields().values() if _is_guarded(field)]
+        on_device = [field for field in fields if field.array is not None]
+        on_host = [field for field in fields if field.array is None]
         moment = Moment.of(self.model)
-        first_rows = self._start_look(fields)
-        return lambda: self._finish_check(fields, moment, first_rows())
+        first_rows = self._start_look(on_device, on_host)
+        return lambda: self._finish_check([*on_device, *on_host], moment, first_rows())
 
-    def _finish_check(
-        self, fields: Sequence[Field], moment: Moment, own: NDArray[np.int64]
-    ) -> None:
+    def _finish_check(self, fields: Sequence[Field], moment: Moment, own: Sequence[int]) -> None:
         """Look at the first bad rows of all ranks."""
-        first = self.communicator.minimum(own)
+        first = self.communicator.minimum(np.array(own, np.int64))
         for field, row in zip(fields, first.tolist(), strict=True):
             if row < field.shape[0]:
                 name = field.name.rpartition("/")[2]
@@ -105,23 +103,18 @@ class Guard:
                 raise self._error(moment, what, self.good_step)
         self.good_step = moment.step
 
-    def _start_look(self, fields: Sequence[Field]) -> Callable[[], NDArray[np.int64]]:
+    def _start_look(
+        self, on_device: Sequence[Field], on_host: Sequence[Field]
+    ) -> Callable[[], list[int]]:
         """Return what waits for this rank's first bad row of each field.
 
         A look by the device at all arrays at once costs as much as at one: what takes the time is
         to wait for the answer.
         """
-        on_device = [field for field in fields if field.array is not None]
         arrays = [field.array for field in on_device]
         look = self.model.backend.start_look(*arrays) if arrays else list
-        rows = {field.name: _first_bad_row(field) for field in fields if field.array is None}
-
-        def found() -> NDArray[np.int64]:
-            places = zip(on_device, look(), strict=True)
-            every = rows | {field.name: _row_at(field, place) for field, place in places}
-            return np.array([every[field.name] for field in fields], np.int64)
-
-        return found
+        rows = [_first_bad_row(field) for field in on_host]
+        return lambda: [*map(_row_at, on_device, look()), *rows]
 
     def check_energy(self, diagnostics: Mapping[str, Diagnostics]) -> None:
         """Check that the energy has not run away.
@@ -151,11 +144,16 @@ class Guard:
         return NumericalError(f"{where}{known}. {advice}").on_all_ranks()
 
 
+def _is_guarded(field: Field) -> bool:
+    """Return whether numbers of a field may be wrong without others being so."""
+    return field.role not in NOT_GUARDED and field.dtype.kind not in "iu"
+
+
 def _row_at(field: Field, place: int) -> int:
     """Return the global row of a number of this rank; the number of all rows if there is none."""
-    row = place // math.prod(field.shape[1:])
-    if row >= field.rows:
+    if place >= field.array.size:
         return field.shape[0]
+    row = place // math.prod(field.shape[1:])
     return int(field.global_rows(np.array([row]))[0])
 
 
@@ -164,8 +162,6 @@ def _first_bad_row(field: Field) -> int:
 
     It is the number of all rows if there is none.
     """
-    if field.dtype.kind in "iu":
-        return field.shape[0]
     rows = (field.check or field.host)(0, field.rows)
     bad = np.flatnonzero(~np.isfinite(rows).all(axis=tuple(range(1, rows.ndim))))
     return int(field.global_rows(bad).min()) if len(bad) else field.shape[0]

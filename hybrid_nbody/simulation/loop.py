@@ -205,22 +205,23 @@ class TimeLoop:
 
     def _advance(self, decision: Decision) -> None:
         """Take steps, or give them to a device that is not done with those before."""
-        if not self._works_alone:
-            self._finish(all_of_them=True)
+        if self._works_alone:
+            self._queue(decision)
+            return
+        self._finish(all_of_them=True)
         with self.timings.measure("advance"):
-            self._batches.append(Batch(decision.steps, self._begin(decision.steps)))
+            start = time.perf_counter()
+            self.model.advance(decision.steps)
+            self.step_seconds = (time.perf_counter() - start) / decision.steps
+
+    def _queue(self, decision: Decision) -> None:
+        """Give the device steps; wait for the oldest of them if it has more than it needs."""
+        with self.timings.measure("advance"):
+            seconds = cast(RunsAhead, self.model).queue(decision.steps)
+        self._batches.append(Batch(decision.steps, seconds))
         self._given += 1
         self._wait_for_all_but(decision.ahead)
         self._finish()
-
-    def _begin(self, steps: int) -> Callable[[], float]:
-        """Begin steps; return what waits for them and returns their seconds."""
-        if self._queues:
-            return cast(RunsAhead, self.model).queue(steps)
-        start = time.perf_counter()
-        self.model.advance(steps)
-        seconds = time.perf_counter() - start
-        return lambda: seconds
 
     def _wait_for_all_but(self, number: int) -> None:
         """Wait until no more than `number` batches of steps are left to the device."""

@@ -206,4 +206,4 @@ class AnyOf:
 
     def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
-        return min((schedule.steps_ahead(clock) for schedule in self.schedules), default=NEVER)
+        return min([schedule.steps_ahead(clock) for schedule in self.schedules], default=NEVER)

@@ -59,6 +59,8 @@ class Measurement:
         Under which.
     """
 
+    __slots__ = ("timings", "name", "start")
+
     def __init__(self, timings: Timings, name: str) -> None:
         self.timings = timings
         self.name = name

@@ -208,6 +208,9 @@ class AheadModel(RowsModel):
         super().__init__(4, communicator)
         self.notes = notes
 
+    def advance(self, steps):
+        self.queue(steps)()
+
     def queue(self, steps):
         self.step += steps
         last = self.step

@@ -5,6 +5,7 @@ whole steps without returning to Python.
 """
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -19,7 +20,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     PairForce,
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite
-from hybrid_nbody.nbody.kernels.cpu.layout import Bodies, Floats, Law, Packing, Physics, Substeps
+from hybrid_nbody.nbody.kernels.cpu.layout import Floats, Law, Packing, Substeps
 from hybrid_nbody.nbody.kernels.cpu.pieces import LongSteps, is_long, pieces
 from hybrid_nbody.nbody.kernels.cpu.steps import run_hermite, run_steps
 from hybrid_nbody.nbody.kernels.cpu.sums import (
@@ -180,8 +181,9 @@ class Kernels:
         physics = self._physics(state, sources)
         return run_hermite(steps, numbers, point, arrays, _bodies(state), physics)
 
-    def _physics(self, state: State, sources: tuple[Array, ...]) -> Physics:
-        return Physics(self.law, self._packing(state), state.source_index, sources)
+    def _physics(self, state: State, sources: tuple[Array, ...]) -> tuple[Any, ...]:
+        """Return the fields of `Physics`."""
+        return (self.law, self._packing(state), state.source_index, sources)
 
 
 def _law(state: State, pair_force: PairForce, precision: Precision) -> Law:
@@ -201,8 +203,9 @@ def _law(state: State, pair_force: PairForce, precision: Precision) -> Law:
     )
 
 
-def _bodies(state: State) -> Bodies:
-    return Bodies(state.position, state.velocity, state.acceleration)
+def _bodies(state: State) -> tuple[Array, ...]:
+    """Return the fields of `Bodies`."""
+    return (state.position, state.velocity, state.acceleration)
 
 
 # --- the activity map -----------------------------------------------------------------------------

@@ -14,7 +14,13 @@ from hybrid_nbody.nbody.kernels.contract import (
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite as formulas
 from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, linked
-from hybrid_nbody.nbody.kernels.cpu.layout import Law, MovingSources, MovingTargets
+from hybrid_nbody.nbody.kernels.cpu.layout import (
+    Bodies,
+    Law,
+    MovingSources,
+    MovingTargets,
+    Physics,
+)
 from hybrid_nbody.nbody.kernels.cpu.pair_force import block_jerks
 from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations,
@@ -50,11 +56,13 @@ def run_steps(steps, actions, lengths, bodies, physics):
     steps : int
     actions, lengths : arrays
         One step, from `hybrid_nbody.nbody.stages.StepPlan.encoded`.
-    bodies : Bodies
-        Advanced in place.
-    physics : Physics
-        With the fields of `PackedSources`.
+    bodies : tuple
+        The fields of `Bodies`, advanced in place.
+    physics : tuple
+        The fields of `Physics`, with those of `PackedSources`.
     """
+    bodies = Bodies(*bodies)
+    physics = Physics(*physics)
     force = 0.0
     for _ in range(steps):
         for stage in range(actions.size):
@@ -95,15 +103,17 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
     point : HermitePoint
         Where to begin.
     scratch : Substeps
-    bodies : Bodies
-        Advanced in place. Accelerations need not be given.
-    physics : Physics
-        With the fields of `MovingSources`.
+    bodies : tuple
+        The fields of `Bodies`, advanced in place. Accelerations need not be given.
+    physics : tuple
+        The fields of `Physics`, with those of `MovingSources`.
 
     Returns
     -------
     HermiteProgress
     """
+    bodies = Bodies(*bodies)
+    physics = Physics(*physics)
     dt, accuracy, rounding, noise, shifts, long = plan
     wanted, left, negligible, spent = point
     most = MOST_PAIRS // (bodies.position.shape[0] ** 2 + PAIRS_OF_A_SUBSTEP)
