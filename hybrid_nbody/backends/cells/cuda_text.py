@@ -26,17 +26,22 @@ extern "C" __global__ void run_{name}({box}, {arguments})
 {{
     const int i = i0 + blockIdx.x * blockDim.x + threadIdx.x;
     const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
-    const int k = k0 + blockIdx.z * blockDim.z + threadIdx.z;
-    if (i < i1 && j < j1 && k < k1) {name}({call});
+    const int k2 = k0 + (blockIdx.z * blockDim.z + threadIdx.z) * depth;
+    if (i >= i1 || j >= j1) return;
+    for (int k = k2; k < min(k2 + depth, k1); ++k) {name}({call});
 }}
 """,
     "of_colour": """
 extern "C" __global__ void run_{name}({box}, {arguments})
 {{
     const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
-    const int k = k0 + blockIdx.z * blockDim.z + threadIdx.z;
-    const int i = i0 + ((k + j + i0 + parity) & 1) + 2 * (blockIdx.x * blockDim.x + threadIdx.x);
-    if (i < i1 && j < j1 && k < k1) {name}({call});
+    const int k2 = k0 + (blockIdx.z * blockDim.z + threadIdx.z) * depth;
+    if (j >= j1) return;
+    for (int k = k2; k < min(k2 + depth, k1); ++k) {{
+        const int shift = (k + j + i0 + parity) & 1;
+        const int i = i0 + shift + 2 * (blockIdx.x * blockDim.x + threadIdx.x);
+        if (i < i1) {name}({call});
+    }}
 }}
 """,
     "plane_sum": """
@@ -81,7 +86,7 @@ extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
 """,
 }
 
-BOX = ("k0", "k1", "j0", "j1", "i0", "i1", "parity")
+BOX = ("k0", "k1", "j0", "j1", "i0", "i1", "parity", "depth")
 TYPES = {
     "Real": "real",
     "Int": "int",

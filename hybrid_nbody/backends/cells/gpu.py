@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,31 @@ from hybrid_nbody.backends.launch import CudaModule
 
 BLOCK = (32, 4, 2)
 """Threads of a block along x, y and z."""
+
+DEEP_BLOCK = (32, 8, 1)
+"""The same where each takes several planes."""
+
+DEPTH = 8
+"""Planes of a thread at most: what it reads of the next plane is in the cache already."""
+
+ENOUGH_THREADS = 1 << 19
+"""Threads that keep a GPU busy; on large ones of today twice as many are resident."""
+
+
+class Shape(NamedTuple):
+    """How the threads of a launch are arranged.
+
+    Attributes
+    ----------
+    grid, block : tuple of int
+        Blocks, and threads of one, along x, y and z.
+    depth : int
+        Planes of a thread.
+    """
+
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    depth: int
 
 
 class Program:
@@ -40,32 +65,51 @@ class Program:
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """See `Program`."""
-        k, j, i = (region[end + 1] - region[end] for end in (0, 2, 4))
-        if self.functions[name].role == "of_colour":
-            i = (i + 1) // 2
-        grid = tuple(-(-n // width) for n, width in zip((i, j, k), BLOCK, strict=True))
-        if all(extent > 0 for extent in grid):
-            given = self._given(name, region, parity, arguments)
-            self.module.launch_grid(f"run_{name}", grid, BLOCK, given)
+        shape = shape_of(self.functions[name], region)
+        if all(extent > 0 for extent in shape.grid):
+            given = self._given(name, region, (parity, shape.depth), arguments)
+            self.module.launch_grid(f"run_{name}", shape.grid, shape.block, given)
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
         """See `Program`."""
         if region[1] <= region[0]:
             return np.zeros(0)
         found = self.backend.zeros(region[1] - region[0], "f8")
-        given = (*self._given(name, region, 0, arguments), found)
+        given = (*self._given(name, region, (0, 1), arguments), found)
         self.module.launch_grid(f"run_{name}", (len(found),), (SUM_THREADS,), given)
         planes: np.ndarray = self.backend.download(found)
         return planes
 
     def _given(
-        self, name: str, region: Region, parity: int, arguments: tuple[Array, ...]
+        self, name: str, region: Region, more: tuple[int, int], arguments: tuple[Array, ...]
     ) -> tuple[Any, ...]:
+        """Return the arguments of a kernel; `more` are the parity and the planes of a thread."""
         function = self.functions[name]
-        whole = (*region, parity, *sizes(function, arguments))
+        whole = (*region, *more, *sizes(function, arguments))
         return (*map(np.int32, whole), *self._converted(function, arguments))
 
     def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
         convert = {"Real": self.number, "Int": np.int32}
         pairs = zip(function.kinds, arguments, strict=True)
         return [convert[kind](value) if kind in convert else value for kind, value in pairs]
+
+
+def shape_of(function: CellFunction, region: Region) -> Shape:
+    """Return how the threads of a function are arranged: no blocks where there are no cells.
+
+    A thread takes several planes where that leaves enough of them, but not of a function that
+    changes elements in place: that would take a quarter longer on an H200.
+    """
+    k, j, i = (region[end + 1] - region[end] for end in (0, 2, 4))
+    if function.role == "of_colour":
+        i = (i + 1) // 2
+    depth = min(i * j * k // ENOUGH_THREADS, DEPTH)
+    if depth <= 1 or (function.adds_in_place and function.role == "over_cells"):
+        return _shape((i, j, k), BLOCK, 1)
+    return _shape((i, j, k), DEEP_BLOCK, depth)
+
+
+def _shape(cells: tuple[int, int, int], block: tuple[int, int, int], depth: int) -> Shape:
+    widths = (*block[:2], block[2] * depth)
+    grid = tuple(-(-n // width) for n, width in zip(cells, widths, strict=True))
+    return Shape(grid, block, depth)

@@ -62,6 +62,16 @@ class CellFunction:
         """The type of each argument that follows the indices."""
         return tuple(self.parameters.values())[INDICES:]
 
+    @cached_property
+    def adds_in_place(self) -> bool:
+        """Whether it sets elements of an array to what follows from elements of the same array."""
+        nodes = (node for statement in self.body for node in ast.walk(statement))
+        steps = [node for node in nodes if isinstance(node, ast.Assign)]
+        targets = [step.targets[0] for step in steps]
+        changed = {ast.unparse(one.value) for one in targets if isinstance(one, ast.Subscript)}
+        read = {ast.unparse(node) for step in steps for node in ast.walk(step.value)}
+        return bool(changed & read)
+
 
 @cache
 def described(modules: tuple[ModuleType, ...]) -> Mapping[str, CellFunction]:

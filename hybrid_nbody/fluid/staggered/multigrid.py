@@ -6,7 +6,9 @@ so that it is a symmetric operator, as conjugate gradients need (Tatebe, "The mu
 preconditioned conjugate gradient method", 1993).
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -56,6 +58,14 @@ class Level:
     r: Array
 
 
+class Cycle(NamedTuple):
+    """A cycle that sets `x` for the right-hand side `b`, always the same arrays."""
+
+    x: Array
+    b: Array
+    repeat: Callable[[], None]
+
+
 class Multigrid:
     """Cycles on the grids of a rank.
 
@@ -70,6 +80,7 @@ class Multigrid:
     """
 
     def __init__(self, grid: Grid, coefficients: Coefficients, memory: Array) -> None:
+        self.recorded: list[Cycle] = []
         self.levels = [Level(grid, coefficients, memory, memory, memory)]
         while max(self.levels[-1].grid.cells) > 1:
             self.levels.append(self._next(self.levels[-1]))
@@ -89,18 +100,52 @@ class Multigrid:
             coarse.coefficients.mark_plain(coarse.grid)
 
     def cycle(self, x: Array, b: Array) -> None:
-        """Set `x` to an approximate solution for the right-hand side `b`."""
-        finest = self.levels[0]
-        self._cycle(0, Level(finest.grid, finest.coefficients, x, b, finest.r))
+        """Set `x` to an approximate solution for the right-hand side `b`.
+
+        A device with a queue repeats the cycle of the same arrays as one launch: to relax a coarse
+        grid takes less time than to launch that.
+        """
+        halo = self.levels[0].grid.halo
+        if not (halo.alone and halo.recordable):
+            self._cycle(0, self._finest(x, b))
+            return
+        found = (cycle for cycle in self.recorded if cycle.x is x and cycle.b is b)
+        cycle = next(found, None) or self._record(x, b)
+        cycle.repeat()
+
+    def _finest(self, x: Array, b: Array) -> Level:
+        """Return the finest grid with two arrays."""
+        return replace(self.levels[0], x=x, b=b)
+
+    def _record(self, x: Array, b: Array) -> "Cycle":
+        """Return the cycle of two arrays, which is recorded when it is repeated."""
+        backend = self.levels[0].grid.backend
+        level = self._finest(x, b)
+        self.recorded.append(Cycle(x, b, backend.recorded(lambda: self._cycle(0, level))))
+        return self.recorded[-1]
 
     def _cycle(self, number: int, level: Level) -> None:
-        level.grid.clear(level.x)
         last = number + 1 == len(self.levels)
         sweeps = sweeps_on(level.grid) if last else SWEEPS
-        self._relax(level, sweeps, (0, 1))
+        self._begin(level, sweeps)
         if not last:
             self._correct(number, level)
-        self._relax(level, sweeps, (1, 0))
+        self._relax(level, (1, 0) * sweeps)
+
+    def _begin(self, level: Level, sweeps: int) -> None:
+        """Relax from zero."""
+        grid = level.grid
+        colours = (0, 1) * sweeps
+        if not coloured(grid):
+            grid.clear(level.x)
+            self._relax(level, colours)
+            return
+        first, *others = colours
+        given = (level.x, level.b, *level.coefficients.arguments)
+        parity = (grid.first + first) % 2
+        grid.program.run("begin", grid.everywhere, *given, parity, grid.planes + 1)
+        grid.fill(level.x)
+        self._relax(level, others)
 
     def _correct(self, number: int, fine: Level) -> None:
         """Add the correction by the next grid."""
@@ -114,17 +159,17 @@ class Multigrid:
         transfer.prolong(coarse.x, fine.x)
         fine.grid.fill(fine.x)
 
-    def _relax(self, level: Level, sweeps: int, colours: tuple[int, int]) -> None:
+    def _relax(self, level: Level, colours: Sequence[int]) -> None:
+        """Relax cells colour by colour; a sweep of all at once stands for two colours."""
         grid = level.grid
         if not coloured(grid):
-            self._relax_uncoloured(level, sweeps)
+            self._relax_uncoloured(level, len(colours) // 2)
             return
-        for _ in range(sweeps):
-            for colour in colours:
-                parity = (grid.first + colour) % 2
-                given = (level.x, level.b, *level.coefficients.arguments)
-                grid.program.run("relax", grid.region, *given, parity=parity)
-                grid.fill(level.x)
+        for colour in colours:
+            parity = (grid.first + colour) % 2
+            given = (level.x, level.b, *level.coefficients.arguments)
+            grid.program.run("relax", grid.region, *given, parity=parity)
+            grid.fill(level.x)
 
     def _relax_uncoloured(self, level: Level, sweeps: int) -> None:
         """Relax all cells at once, where some neighbours would be of one colour."""

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.boxes import Box, Cycler, Relaxer, is_plain
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
 from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.right_side import RightSide
-from hybrid_nbody.fluid.staggered.solids import Solids
+from hybrid_nbody.fluid.staggered.solids import SHORT, Solids
 from hybrid_nbody.fluid.staggered.solvers import (
     ConjugateGradients,
     Cycles,
@@ -112,12 +113,20 @@ class Projection:
     def _subtract(self, velocity: Vector) -> None:
         """Subtract the gradient of the potential."""
         self.ghosts.fill(self.x, self.ghosts.pressure)
-        run = self.grid.program.run
         for axis in AXES:
-            low = tuple(-step for step in STEPS[axis])
-            given = (self.x, 1.0, self.solids.masked, self.solids.openings[axis], *low)
-            run("subtract_gradient", self.grid.open_faces(axis), velocity[axis], *given)
+            region = self.grid.open_faces(axis)
+            subtract_gradient(self.solids, axis, region, velocity[axis], self.x, 1.0)
         self.ghosts.fill_velocity(velocity)
+
+
+def subtract_gradient(
+    solids: Solids, axis: int, region: Region, component: Array, potential: Array, factor: float
+) -> None:
+    """Subtract a multiple of a gradient from a component of a velocity, at faces that are open."""
+    low = tuple(-step for step in STEPS[axis])
+    for part, masked in solids.parts_of(region, SHORT):
+        given = (potential, factor, masked, solids.openings[axis], *low)
+        solids.grid.program.run("subtract_gradient", part, component, *given)
 
 
 def solver_of(method: str, grid: Grid, solids: Solids, memory: Memory) -> PressureSolver:

@@ -4,7 +4,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
 from hybrid_nbody.fluid.staggered.pockets import Pocket
-from hybrid_nbody.fluid.staggered.solids import Solids
+from hybrid_nbody.fluid.staggered.solids import SHORT, Solids
 
 LEAK = 1e-4
 """Mean divergence of a closed pocket, relative to the largest speed, that is refused."""
@@ -25,8 +25,9 @@ class RightSide:
 
     def set(self, velocity: Vector, out: Array) -> None:
         """Set every cell to what flows into it."""
-        given = (*velocity, *self.solids.arguments, -1.0, out)
-        self.grid.program.run("divergence", self.grid.region, *given)
+        for part, masked in self.solids.parts_of(self.grid.region, SHORT):
+            given = (*velocity, *self.solids.arguments_where(masked), -1.0, out)
+            self.grid.program.run("divergence", part, *given)
 
     def mean(self, right_side: Array, pocket: Pocket) -> float:
         """Return the mean in a pocket."""

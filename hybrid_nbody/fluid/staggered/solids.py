@@ -38,6 +38,9 @@ GIVEN = 0.0
 WORTHWHILE = 1 << 17
 """Cells far from obstacles, at least, for which functions are called apart."""
 
+SHORT = 64
+"""How many times as many it takes for short functions, where a launch on a GPU takes longer."""
+
 NOBODY = -1.0
 """The owner of a cell far from all obstacles."""
 
@@ -108,7 +111,11 @@ class Solids:
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Return what functions of a cell want to know."""
-        return (*self.openings, *self.velocity, self.masked, self.moving)
+        return self.arguments_where(self.masked)
+
+    def arguments_where(self, masked: int) -> tuple[Any, ...]:
+        """Return the same for a part of the cells, with what is masked there."""
+        return (*self.openings, *self.velocity, masked, self.moving)
 
     # --- where they are ---------------------------------------------------------------------------
 
@@ -189,13 +196,14 @@ class Solids:
             self._run_near("deepen", self.grid.region, reach, float(-layer))
             self.grid.fill(reach)
 
-    def parts_of(self, region: Region) -> Iterator[tuple[Region, int]]:
+    def parts_of(self, region: Region, scale: int = 1) -> Iterator[tuple[Region, int]]:
         """Yield regions that together are one, each with what is masked there.
 
-        Functions of cells need not look at walls in those parts that are far from obstacles.
+        Functions of cells need not look at walls in those parts that are far from obstacles, where
+        enough cells lie: `WORTHWHILE` times `scale`.
         """
         near = common(region, self.near)
-        if not self.masked or cells_of(region) - cells_of(near) < WORTHWHILE:
+        if not self.masked or cells_of(region) - cells_of(near) < scale * WORTHWHILE:
             yield region, self.masked
             return
         if near is not None:

@@ -10,7 +10,7 @@ from hybrid_nbody.fluid.staggered.diffusion import Diffusion
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
 from hybrid_nbody.fluid.staggered.memory import Memory
-from hybrid_nbody.fluid.staggered.pressure import Accuracy, Projection
+from hybrid_nbody.fluid.staggered.pressure import Accuracy, Projection, subtract_gradient
 from hybrid_nbody.fluid.staggered.solids import Solids
 
 Three = tuple[float, float, float]
@@ -348,12 +348,10 @@ class Stepper:
 
     def _add_pressure(self, velocity: Vector, dt: float) -> None:
         """Add what the pressure does in a time."""
+        factor = dt / self.grid.spacing
         for axis in AXES:
-            low = tuple(-step for step in STEPS[axis])
-            factor = dt / self.grid.spacing
-            given = (self.state.pressure, factor, self.solids.masked, self.solids.openings[axis])
-            run = self.grid.program.run
-            run("subtract_gradient", self.regions[axis], velocity[axis], *given, *low)
+            fields = (velocity[axis], self.state.pressure)
+            subtract_gradient(self.solids, axis, self.regions[axis], *fields, factor)
 
     def _carry_velocity(self) -> None:
         """Replace the velocity by what comes along the flow; keep what it was."""

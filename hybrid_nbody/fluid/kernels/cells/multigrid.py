@@ -43,6 +43,28 @@ def relax(
 
 
 @over_cells
+def begin(
+    k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
+    even: Real, shift: Int, last: Int,
+) -> None:  # fmt: skip
+    """Relax the cells of one colour where all are zero; set the others, and ghosts, to zero.
+
+    The colour is that of cells where k + j + i + `shift` is even; plane `last` holds ghosts.
+    """
+    inside = 0 < k < last and 0 < j < rows - 1 and 0 < i < columns - 1
+    value = 0.0
+    if inside and (k + j + i + shift) % 2 == 0:
+        diagonal = 6.0 * even
+        if plain[k, j, (i - 1) // TILE] == 0.0:
+            along_x = cx[k, j, i] + cx[k, j, i + 1]
+            along_y = cy[k, j, i] + cy[k, j + 1, i]
+            along_z = cz[k, j, i] + cz[k + 1, j, i]
+            diagonal = along_x + along_y + along_z
+        value = b[k, j, i] / diagonal if diagonal > 0.0 else 0.0
+    x[k, j, i] = value
+
+
+@over_cells
 def jacobi(
     k: Int, j: Int, i: Int, x: Cells, r: Cells, cx: Cells, cy: Cells, cz: Cells, factor: Real
 ) -> None:

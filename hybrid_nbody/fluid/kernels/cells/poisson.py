@@ -74,7 +74,7 @@ def subtract_gradient(
     dk: Int, dj: Int, di: Int,
 ) -> None:  # fmt: skip
     """Subtract the gradient of p from a component; `d*` lead to the cell at its low side."""
-    if masked == 0 or opening[k, j, i] > 0.0:
+    if masked != 1 or opening[k, j, i] > 0.0:
         a[k, j, i] -= factor * (p[k, j, i] - p[k + dk, j + dj, i + di])
 
 
