@@ -3,7 +3,7 @@
 import importlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any
@@ -137,6 +137,10 @@ class Backend(ABC):
     @abstractmethod
     def free_memory(self) -> int:
         """Return the free bytes of the memory that this backend's arrays are in."""
+
+    def place(self, array: Array) -> Hashable:
+        """Return where the elements of an array are, and its shape."""
+        return array.ctypes.data, array.shape
 
     def recorded(self, action: Callable[[], None]) -> Callable[[], None]:
         """Return a function that repeats `action`: the same work on the same arrays at each call.

@@ -4,7 +4,7 @@ CuPy is imported when a GPU is first asked for, so that a machine without it run
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -334,6 +334,10 @@ class GpuBackend(Backend):
         finally:
             graph = self.stream.end_capture()
         return lambda: graph.launch(self.stream)
+
+    def place(self, array: Array) -> Hashable:
+        """Return the address and the shape."""
+        return array.data.ptr, array.shape
 
     def recorded(self, action: Callable[[], None]) -> Callable[[], None]:
         """See `Backend`; the first call does the work directly, so that all kernels are loaded."""

@@ -1,6 +1,6 @@
 """The hybrid backend: a device whose work CPU threads share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
 
 from numpy.typing import DTypeLike
@@ -70,6 +70,10 @@ class HybridBackend(Backend):
     def apart(self) -> "HybridBackend":
         """See `Backend`; the state is whether the helper has a share."""
         return HybridBackend(self.main, self.helper, self.cpu_share)
+
+    def place(self, array: Array) -> Hashable:
+        """See `Backend`."""
+        return self.main.place(array)
 
     def recorded(self, action: Callable[[], None]) -> Callable[[], None]:
         """See `Backend`; work of the helper cannot be replayed."""

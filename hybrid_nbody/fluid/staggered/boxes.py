@@ -7,13 +7,14 @@ give nothing: their values are in the field that changes.
 
 import math
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.backends.replays import Replays
 from hybrid_nbody.fluid import grid as collocated
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.kernels.contract import Kernels
@@ -175,6 +176,7 @@ class Cycler:
 
     def __init__(self, box: Box) -> None:
         self.box = box
+        self.replays = Replays(box.grid.backend)
 
     @cached_property
     def multigrid(self) -> Multigrid:
@@ -186,12 +188,13 @@ class Cycler:
 
         Returns the cycles.
         """
-        self.multigrid.prepare(equation, self.box.scratch().reshape(-1))
+        scratch = self.box.scratch()
+        self.multigrid.prepare(equation, scratch.reshape(-1))
         self.box.kernels.begin_solve()
         residual = math.inf
         done = 0
         while done < most:
-            self.multigrid.improve(x, b, equation)
+            self._cycle((x, b, scratch), equation)
             done += 1
             if not limit:
                 continue
@@ -200,6 +203,15 @@ class Cycler:
             if residual <= limit or residual > STALLED * before:
                 break
         return done
+
+    def _cycle(self, arrays: tuple[Array, Array, Array], equation: Stencil) -> None:
+        """Improve a solution by a cycle; a device with a queue repeats it as one launch."""
+        x, b, _ = arrays
+        if self.box.halo.alone and self.box.halo.recordable:
+            action = partial(self.multigrid.improve, x, b, equation)
+            self.replays.repeat(action, arrays, equation)
+        else:
+            self.multigrid.improve(x, b, equation)
 
 
 def is_plain(grid: Grid, masked: int) -> bool:

@@ -6,14 +6,14 @@ so that it is a symmetric operator, as conjugate gradients need (Tatebe, "The mu
 preconditioned conjugate gradient method", 1993).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.backends.replays import Replays
 from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
@@ -58,14 +58,6 @@ class Level:
     r: Array
 
 
-class Cycle(NamedTuple):
-    """A cycle that sets `x` for the right-hand side `b`, always the same arrays."""
-
-    x: Array
-    b: Array
-    repeat: Callable[[], None]
-
-
 class Multigrid:
     """Cycles on the grids of a rank.
 
@@ -80,7 +72,7 @@ class Multigrid:
     """
 
     def __init__(self, grid: Grid, coefficients: Coefficients, memory: Array) -> None:
-        self.recorded: list[Cycle] = []
+        self.replays = Replays(grid.backend)
         self.levels = [Level(grid, coefficients, memory, memory, memory)]
         while max(self.levels[-1].grid.cells) > 1:
             self.levels.append(self._next(self.levels[-1]))
@@ -105,24 +97,12 @@ class Multigrid:
         A device with a queue repeats the cycle of the same arrays as one launch: to relax a coarse
         grid takes less time than to launch that.
         """
-        halo = self.levels[0].grid.halo
-        if not (halo.alone and halo.recordable):
-            self._cycle(0, self._finest(x, b))
-            return
-        found = (cycle for cycle in self.recorded if cycle.x is x and cycle.b is b)
-        cycle = next(found, None) or self._record(x, b)
-        cycle.repeat()
-
-    def _finest(self, x: Array, b: Array) -> Level:
-        """Return the finest grid with two arrays."""
-        return replace(self.levels[0], x=x, b=b)
-
-    def _record(self, x: Array, b: Array) -> "Cycle":
-        """Return the cycle of two arrays, which is recorded when it is repeated."""
-        backend = self.levels[0].grid.backend
-        level = self._finest(x, b)
-        self.recorded.append(Cycle(x, b, backend.recorded(lambda: self._cycle(0, level))))
-        return self.recorded[-1]
+        finest = replace(self.levels[0], x=x, b=b)
+        halo = finest.grid.halo
+        if halo.alone and halo.recordable:
+            self.replays.repeat(lambda: self._cycle(0, finest), (x, b))
+        else:
+            self._cycle(0, finest)
 
     def _cycle(self, number: int, level: Level) -> None:
         last = number + 1 == len(self.levels)

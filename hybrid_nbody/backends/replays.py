@@ -1,0 +1,37 @@
+"""Work on arrays that is recorded once and repeated as one launch."""
+
+from collections.abc import Callable, Hashable
+
+from hybrid_nbody.backends.base import Array, Backend
+
+
+class Replays:
+    """Recordings of a kind of work, one for each set of arrays and other arguments.
+
+    Parameters
+    ----------
+    backend : Backend
+        Of the arrays.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+        self._known: dict[Hashable, tuple[tuple[Array, ...], Callable[[], None]]] = {}
+
+    def repeat(
+        self, action: Callable[[], None], arrays: tuple[Array, ...], *others: Hashable
+    ) -> None:
+        """Do what `action` does, by the recording of the same arrays if there is one.
+
+        Parameters
+        ----------
+        action : callable
+            Queues work that follows from the arguments below alone, and waits for nothing.
+        arrays : tuple of array
+            They stay where they are as long as the recording.
+        *others : hashable
+        """
+        key = (*map(self.backend.place, arrays), *others)
+        if key not in self._known:
+            self._known[key] = (arrays, self.backend.recorded(action))
+        self._known[key][1]()
