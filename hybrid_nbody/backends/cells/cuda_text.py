@@ -26,6 +26,15 @@ extern "C" __global__ void run_{name}({box}, {arguments})
 {{
     const int i = i0 + blockIdx.x * blockDim.x + threadIdx.x;
     const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
+    const int k = k0 + blockIdx.z * blockDim.z + threadIdx.z;
+    if (i < i1 && j < j1 && k < k1) {name}({call});
+}}
+""",
+    "over_columns": """
+extern "C" __global__ void run_{name}({box}, {arguments})
+{{
+    const int i = i0 + blockIdx.x * blockDim.x + threadIdx.x;
+    const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
     const int k2 = k0 + (blockIdx.z * blockDim.z + threadIdx.z) * depth;
     if (i >= i1 || j >= j1) return;
     for (int k = k2; k < min(k2 + depth, k1); ++k) {name}({call});

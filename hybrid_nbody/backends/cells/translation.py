@@ -22,7 +22,7 @@ INDICES = 3
 NUMBERS = {"f4": np.float32, "f8": np.float64}
 """The type of numbers for each working type."""
 
-ROLES = ("over_cells", "of_colour", "plane_sum", "plane_largest")
+ROLES = ("over_cells", "over_columns", "of_colour", "plane_sum", "plane_largest")
 
 REAL_FUNCTIONS = ("sqrt", "fabs", "exp", "floor")
 BLENDS = ("min", "max")
@@ -61,16 +61,6 @@ class CellFunction:
     def kinds(self) -> tuple[str, ...]:
         """The type of each argument that follows the indices."""
         return tuple(self.parameters.values())[INDICES:]
-
-    @cached_property
-    def adds_in_place(self) -> bool:
-        """Whether it sets elements of an array to what follows from elements of the same array."""
-        nodes = (node for statement in self.body for node in ast.walk(statement))
-        steps = [node for node in nodes if isinstance(node, ast.Assign)]
-        targets = [step.targets[0] for step in steps]
-        changed = {ast.unparse(one.value) for one in targets if isinstance(one, ast.Subscript)}
-        read = {ast.unparse(node) for step in steps for node in ast.walk(step.value)}
-        return bool(changed & read)
 
 
 @cache

@@ -4,7 +4,7 @@ A box is a table without ghosts in rows and columns. An element [k, j, i] of a f
 [k - dk, j - dj, i - di] of the table.
 """
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, Table, over_cells
+from hybrid_nbody.backends.cells import Cells, Int, Real, Table, over_cells, over_columns
 from hybrid_nbody.fluid.kernels.cells.diffusion import spread
 
 
@@ -20,7 +20,7 @@ def divergence_in_box(
     out[k - dk, j - dj, i - di] = factor * (x + y + z)
 
 
-@over_cells
+@over_columns
 def spread_in_box(
     k: Int, j: Int, i: Int, a: Cells, ratio: Real, out: Table, dk: Int, dj: Int, di: Int
 ) -> None:
@@ -28,7 +28,7 @@ def spread_in_box(
     out[k - dk, j - dj, i - di] = ratio * spread(a, k, j, i)
 
 
-@over_cells
+@over_columns
 def copy_from_box(
     k: Int, j: Int, i: Int, source: Table, a: Cells, dk: Int, dj: Int, di: Int
 ) -> None:

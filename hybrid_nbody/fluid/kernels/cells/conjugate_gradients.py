@@ -1,6 +1,14 @@
 """Vector operations of conjugate gradients."""
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_largest, plane_sum
+from hybrid_nbody.backends.cells import (
+    Cells,
+    Int,
+    Real,
+    over_cells,
+    over_columns,
+    plane_largest,
+    plane_sum,
+)
 
 
 @plane_sum
@@ -48,13 +56,13 @@ def add_field(k: Int, j: Int, i: Int, a: Cells, factor: Real, b: Cells) -> None:
     a[k, j, i] += factor * b[k, j, i]
 
 
-@over_cells
+@over_columns
 def set_to(k: Int, j: Int, i: Int, a: Cells, value: Real) -> None:
     """Set a field to a number."""
     a[k, j, i] = value
 
 
-@over_cells
+@over_columns
 def copy(k: Int, j: Int, i: Int, a: Cells, out: Cells) -> None:
     """Copy a field."""
     out[k, j, i] = a[k, j, i]
@@ -66,7 +74,7 @@ def extrapolate(k: Int, j: Int, i: Int, now: Cells, before: Cells, ratio: Real) 
     before[k, j, i] = now[k, j, i] + ratio * (now[k, j, i] - before[k, j, i])
 
 
-@over_cells
+@over_columns
 def subtract(k: Int, j: Int, i: Int, a: Cells, b: Cells, out: Cells) -> None:
     """Set a field to the difference of two."""
     out[k, j, i] = a[k, j, i] - b[k, j, i]

@@ -1,6 +1,6 @@
 """Viscosity and diffusion: the compact Laplacian of a component of the velocity, or of a scalar."""
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells
+from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, over_columns
 from hybrid_nbody.fluid.kernels.cells.interpolation import within
 
 FAR = 2
@@ -108,7 +108,7 @@ def add_viscosity(
         out[k, j, i] += ratio * spread_beside(a, opening, reach, k, j, i)
 
 
-@over_cells
+@over_columns
 def viscous(
     k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, opening: Cells, reach: Cells,
     out: Cells,
@@ -156,7 +156,7 @@ def add_diffusion(
         out[k, j, i] += ratio * spread(a, k, j, i)
 
 
-@over_cells
+@over_columns
 def diffusive(
     k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int,
     ax: Cells, ay: Cells, az: Cells, out: Cells,

@@ -13,6 +13,7 @@ from hybrid_nbody.backends.cells import (
     columns,
     of_colour,
     over_cells,
+    over_columns,
     rows,
     table_columns,
     table_rows,
@@ -42,7 +43,7 @@ def relax(
         x[k, j, i] = (b[k, j, i] + of_x + of_y + of_z) / diagonal if diagonal > 0.0 else 0.0
 
 
-@over_cells
+@over_columns
 def begin(
     k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
     even: Real, shift: Int, last: Int,
@@ -76,7 +77,7 @@ def jacobi(
     x[k, j, i] += factor * r[k, j, i] / diagonal if diagonal > 0.0 else 0.0
 
 
-@over_cells
+@over_columns
 def residual(
     k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
     even: Real, out: Cells,
@@ -85,7 +86,7 @@ def residual(
     out[k, j, i] = b[k, j, i] - applied(x, cx, cy, cz, plain, even, k, j, i)
 
 
-@over_cells
+@over_columns
 def restrict(k: Int, j: Int, i: Int, coarse: Table, fine: Cells, offset: Int, end: Int) -> None:
     """Set a coarse cell to the sum of its cells.
 

@@ -12,6 +12,7 @@ from hybrid_nbody.backends.cells import (
     Table,
     columns,
     over_cells,
+    over_columns,
     plane_largest,
 )
 
@@ -49,7 +50,7 @@ def outflux(
     return total if beside > 0.0 else 0.0
 
 
-@over_cells
+@over_columns
 def divergence(
     k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, ax: Cells, ay: Cells, az: Cells,
     su: Cells, sv: Cells, sw: Cells, masked: Int, moving: Int, factor: Real, out: Cells,
@@ -100,7 +101,7 @@ def applied(
     return x + y + z
 
 
-@over_cells
+@over_columns
 def apply(
     k: Int, j: Int, i: Int, p: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table, even: Real,
     out: Cells,
