@@ -21,6 +21,14 @@ from hybrid_nbody.backends.cells import (
 from hybrid_nbody.fluid.kernels.cells.poisson import TILE, applied
 
 
+def diagonal_of(cx: Cells, cy: Cells, cz: Cells, k: Int, j: Int, i: Int) -> Real:
+    """Return the sum of the coefficients of the faces of a cell."""
+    along_x = cx[k, j, i] + cx[k, j, i + 1]
+    along_y = cy[k, j, i] + cy[k, j + 1, i]
+    along_z = cz[k, j, i] + cz[k + 1, j, i]
+    return along_x + along_y + along_z
+
+
 @of_colour
 def relax(
     k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
@@ -33,10 +41,7 @@ def relax(
         from_z = even * x[k - 1, j, i] + even * x[k + 1, j, i]
         x[k, j, i] = (b[k, j, i] + from_x + from_y + from_z) / (6.0 * even)
     else:
-        along_x = cx[k, j, i] + cx[k, j, i + 1]
-        along_y = cy[k, j, i] + cy[k, j + 1, i]
-        along_z = cz[k, j, i] + cz[k + 1, j, i]
-        diagonal = along_x + along_y + along_z
+        diagonal = diagonal_of(cx, cy, cz, k, j, i)
         of_x = cx[k, j, i] * x[k, j, i - 1] + cx[k, j, i + 1] * x[k, j, i + 1]
         of_y = cy[k, j, i] * x[k, j - 1, i] + cy[k, j + 1, i] * x[k, j + 1, i]
         of_z = cz[k, j, i] * x[k - 1, j, i] + cz[k + 1, j, i] * x[k + 1, j, i]
@@ -57,10 +62,7 @@ def begin(
     if inside and (k + j + i + shift) % 2 == 0:
         diagonal = 6.0 * even
         if plain[k, j, (i - 1) // TILE] == 0.0:
-            along_x = cx[k, j, i] + cx[k, j, i + 1]
-            along_y = cy[k, j, i] + cy[k, j + 1, i]
-            along_z = cz[k, j, i] + cz[k + 1, j, i]
-            diagonal = along_x + along_y + along_z
+            diagonal = diagonal_of(cx, cy, cz, k, j, i)
         value = b[k, j, i] / diagonal if diagonal > 0.0 else 0.0
     x[k, j, i] = value
 
@@ -70,10 +72,7 @@ def jacobi(
     k: Int, j: Int, i: Int, x: Cells, r: Cells, cx: Cells, cy: Cells, cz: Cells, factor: Real
 ) -> None:
     """Add a part of what would solve a cell's own equation; `r` is its residual."""
-    along_x = cx[k, j, i] + cx[k, j, i + 1]
-    along_y = cy[k, j, i] + cy[k, j + 1, i]
-    along_z = cz[k, j, i] + cz[k + 1, j, i]
-    diagonal = along_x + along_y + along_z
+    diagonal = diagonal_of(cx, cy, cz, k, j, i)
     x[k, j, i] += factor * r[k, j, i] / diagonal if diagonal > 0.0 else 0.0
 
 
