@@ -138,8 +138,7 @@ class TimeLoop:
         self.step_seconds = 0.0
         self.signalled = False
         self.outcome = ""
-        self._queues = False  # whether the model can be given steps in advance
-        self._works_alone = False  # whether the devices of all ranks then work by themselves
+        self._works_alone = False  # whether the devices of all ranks take steps by themselves
         self._batches: deque[Batch] = deque()
         self._given = 0  # batches so far
         self._left: deque[Left] = deque()
@@ -147,7 +146,6 @@ class TimeLoop:
     def run(self) -> str:
         """Advance the model until an event calls `stop`; return the outcome."""
         self._any_event = AnyOf(*(event.schedule for event in self.events))
-        self._queues = isinstance(self.model, RunsAhead)
         self._works_alone = not self.communicator.any(not self._runs_ahead())
         while True:
             with self.timings.measure("loop"):
@@ -162,7 +160,7 @@ class TimeLoop:
 
     def _runs_ahead(self) -> bool:
         """Return whether the device of this rank takes steps while the host goes on."""
-        return self._queues and cast(RunsAhead, self.model).runs_ahead
+        return isinstance(self.model, RunsAhead) and self.model.runs_ahead
 
     def stop(self, outcome: str) -> None:
         """End the run once the events that are due have been done."""

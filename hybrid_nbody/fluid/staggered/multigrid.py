@@ -98,8 +98,7 @@ class Multigrid:
         grid takes less time than to launch that.
         """
         finest = replace(self.levels[0], x=x, b=b)
-        halo = finest.grid.halo
-        if halo.alone and halo.recordable:
+        if finest.grid.halo.alone:
             self.replays.repeat(lambda: self._cycle(0, finest), (x, b))
         else:
             self._cycle(0, finest)
