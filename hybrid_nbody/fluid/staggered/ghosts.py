@@ -93,9 +93,12 @@ class Ghosts:
         for axis in (0, 1):
             if not self.grid.periodic[axis]:
                 self._fill_axis(array, kind, axis, homogeneous)
-        self.grid.fill(array)
-        if any(self.grid.ends):
-            self._fill_planes(array, kind, homogeneous)
+        self.grid.wrap(array)
+        if kind.axis == 2 and not homogeneous:
+            self._impose_planes(array)  # the rank above may see the lowest faces of the box
+        self.grid.halo.fill(array)
+        if kind.axis != 2:
+            self._reflect_planes(array, kind, homogeneous)
 
     def _fill_axis(self, array: Array, kind: Kind, axis: int, homogeneous: bool) -> None:
         """Fill the ghosts at both ends of x or y."""
@@ -125,19 +128,21 @@ class Ghosts:
             number = self.count + axis
             program.run(f"impose_{letter}", region, array, last, self.tables[axis], number)
 
-    def _fill_planes(self, array: Array, kind: Kind, homogeneous: bool) -> None:
-        """Fill the ghosts below and above the box."""
+    def _reflect_planes(self, array: Array, kind: Kind, homogeneous: bool) -> None:
+        """Fill the ghosts below and above the box of a field that is not at the faces of z."""
         planes, rows, columns = self.grid.shape
         numbers = self._numbers(kind, homogeneous)
         cells = (1, planes - 2)
         for end, ghost in enumerate((0, planes - 1)):
             region = (ghost, ghost + 1, 0, rows, 0, columns)
-            if not self.grid.ends[end]:
-                continue
-            if kind.axis != 2:
-                given = (cells[end], kind.signs[4 + end], self.tables[2], numbers[end])
+            given = (cells[end], kind.signs[4 + end], self.tables[2], numbers[end])
+            if self.grid.ends[end]:
                 self.grid.program.run("reflect_z", region, array, *given)
-            elif not homogeneous:
+
+    def _impose_planes(self, array: Array) -> None:
+        """Give w its velocity at the lowest and the highest faces of the box."""
+        for end in (0, 1):
+            if self.grid.ends[end]:
                 self._impose_plane(array, end)
 
     def _impose_plane(self, array: Array, end: int) -> None:
