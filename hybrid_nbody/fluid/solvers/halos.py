@@ -1,5 +1,6 @@
 """Halo planes that ranks provide between the passes of a solve."""
 
+import sys
 from typing import Protocol
 
 from hybrid_nbody.fluid.kernels.contract import Kernels, Pass, PassSolve, PeerPlanes
@@ -116,16 +117,44 @@ class PushedPlanes:
             self.halo.fill(*solve.x)
 
 
-def pass_halo(kernels: Kernels, halo: Halo) -> PassHalo:
-    """Return how passes see the planes of other ranks; collective.
+def pass_halo(kernels: Kernels, halo: Halo, allowed: bool = True) -> PassHalo | None:
+    """Return how passes see the planes of other ranks; None where a rank allows no passes.
 
-    All ranks agree on the length of passes.
+    Collective: all ranks agree on the length of passes.
     """
-    if isinstance(halo, FullGrid) or kernels.slab.complete:
-        return OwnGrid(halo)
-    kernels.longest_pass = min(halo.communicator.gather(kernels.longest_pass))
+    longest = kernels.longest_pass if allowed else 0
+    if isinstance(halo, FullGrid) or not halo.shared:
+        return OwnGrid(halo) if longest else None
+    longest = agree_on_passes(halo, longest)
+    if not longest:
+        return None
+    kernels.longest_pass = longest
     memory = halo.transport.peers
     peers = memory and kernels.peer_planes(memory, halo.rank, halo.partition.counts)
     if peers:
         return PushedPlanes(halo, peers)
     return ExchangedPlanes(halo, kernels.pass_depth)
+
+
+def agree_on_passes(halo: HaloExchange, longest: int) -> int:
+    """Return the most iterations of a pass that every rank does; collective."""
+    return min(halo.communicator.gather(longest))
+
+
+class Onlooker:
+    """Takes the place of a solver on a rank without planes: it is there when all ranks agree.
+
+    Parameters
+    ----------
+    halo : HaloExchange or FullGrid
+    """
+
+    def __init__(self, halo: Halo):
+        self.halo = halo
+        self.agreed = False
+
+    def solve(self, *_: object) -> None:
+        """Agree to any length of passes, once; see `Solver`."""
+        if not self.agreed and isinstance(self.halo, HaloExchange) and self.halo.shared:
+            agree_on_passes(self.halo, sys.maxsize)
+        self.agreed = True

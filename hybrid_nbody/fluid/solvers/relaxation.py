@@ -23,9 +23,9 @@ class RedBlack(IterativeSolver):
         self.in_passes = accuracy.measured == "change" and kernels.passes_allowed
 
     @cached_property
-    def pass_halo(self) -> PassHalo:
-        """Return the exchange of planes between passes."""
-        return pass_halo(self.kernels, self.halo)
+    def pass_halo(self) -> PassHalo | None:
+        """Return the exchange of planes between passes; None if there are none on some rank."""
+        return pass_halo(self.kernels, self.halo, self.in_passes)
 
     def factors(self, equation: Stencil) -> Factors:
         """Return the change of a cell over its residual."""
@@ -33,8 +33,8 @@ class RedBlack(IterativeSolver):
 
     def solve(self, x: Array, b: Array, equation: Stencil, scratch: Array | None) -> None:
         """See `Solver`."""
-        if self.in_passes:
-            halo = self.pass_halo  # all ranks know the length of passes before they begin
+        halo = self.pass_halo  # all ranks know the length of passes before they begin
+        if halo:
             solve = Solve(equation, self.accuracy.limit, self.accuracy.iterations)
             run_passes(self.kernels.begin_passes(x, b, solve, scratch), halo)
         else:

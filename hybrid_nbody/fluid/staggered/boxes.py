@@ -18,8 +18,8 @@ from hybrid_nbody.backends.replays import Replays
 from hybrid_nbody.fluid import grid as collocated
 from hybrid_nbody.fluid.kernels import make_kernels
 from hybrid_nbody.fluid.kernels.contract import Kernels
-from hybrid_nbody.fluid.solvers.base import Accuracy
-from hybrid_nbody.fluid.solvers.halos import Halo
+from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
+from hybrid_nbody.fluid.solvers.halos import Halo, Onlooker
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import RedBlack
 from hybrid_nbody.fluid.staggered.ghosts import Kind
@@ -81,18 +81,20 @@ class Box:
         return x, y, z
 
     @property
-    def is_solvable(self) -> bool:
-        """Return whether every rank has elements, however the planes are shared out.
+    def has_elements(self) -> bool:
+        """Return whether any rank has elements."""
+        return min(self.cells) > 0
 
-        A rank with the lowest plane alone has no face across z between walls. What solves an
-        equation must not depend on the ranks, so that such faces are never solved for here.
-        """
-        return min(self.cells) > 0 and not (self.walled and self.axis == 2)
-
-    @property
+    @cached_property
     def halo(self) -> Halo:
         """Return how ranks see each other's elements."""
-        return self.grid.halo
+        walled_across = self.walled and self.axis == 2
+        return self.grid.halo.between_planes() if walled_across else self.grid.halo
+
+    @property
+    def idle(self) -> bool:
+        """Return whether this rank has no elements: of faces across z, if it has one plane."""
+        return self.halo.partition.counts[self.halo.rank] == 0
 
     @cached_property
     def kernels(self) -> Kernels:
@@ -122,6 +124,8 @@ class Box:
 
     def split(self, name: str, *arguments: Any) -> tuple[Array, Array]:
         """Return a solution of zeros, and the right-hand side that a function of a cell gives."""
+        if self.idle:
+            return self.colours.memory[:0], self.colours.memory[:0]
         table = self.table()
         self.grid.program.run(name, self.region, *arguments, table, *self.shift)
         x, b = self.colours.pair(self.kernels)
@@ -131,13 +135,16 @@ class Box:
 
     def merge(self, x: Array, name: str, field: Array) -> None:
         """Let a function of a cell bring a solution into a field."""
+        if self.idle:
+            return
         table = self.table()
         self.kernels.merge(x, table)
         self.grid.program.run(name, self.region, table, field, *self.shift)
 
     def largest_residual(self, x: Array, b: Array, equation: Stencil) -> float:
         """Return the largest residual on any rank."""
-        return self.halo.largest(self.kernels.residual(x, b, equation))
+        own = 0.0 if self.idle else self.kernels.residual(x, b, equation)
+        return self.halo.largest(own)
 
 
 class Relaxer:
@@ -152,8 +159,10 @@ class Relaxer:
         self.box = box
         self.solver = cache(self._solver)
 
-    def _solver(self, iterations: int) -> RedBlack:
+    def _solver(self, iterations: int) -> Solver:
         """Return what does a number of iterations."""
+        if self.box.idle:
+            return Onlooker(self.box.halo)
         return RedBlack(self.box.kernels, self.box.halo, Accuracy(iterations, 0.0))
 
     def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:

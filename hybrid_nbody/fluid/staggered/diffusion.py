@@ -62,7 +62,7 @@ class Diffusion:
             Viscosity times time over the square of the edge of a cell.
         """
         self.ghosts.fill(field, kind)
-        if self.in_boxes and self.relaxer(kind.axis).box.is_solvable:
+        if self.in_boxes and self.relaxer(kind.axis).box.has_elements:
             self._relax(field, kind, ratio)
         else:
             self._conjugate(field, kind, region, ratio)

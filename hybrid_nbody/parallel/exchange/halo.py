@@ -29,6 +29,7 @@ class FullGrid:
     """
 
     alone = True
+    shared = False
     recordable = True
     rank = 0
     transport: Transport | None = None
@@ -52,6 +53,10 @@ class FullGrid:
         for place in range(depth) if self.periodic else ():
             out[depth - 1 - place] = array[halo + (-1 - place) % number]
             out[depth + number + place] = array[halo + place % number]
+
+    def between_planes(self) -> "FullGrid":
+        """Return the halo of the faces between the planes, as `HaloExchange.between_planes`."""
+        return FullGrid(self.partition.total - 1, periodic=False)
 
     def collect(self, array: Array) -> None:
         """Leave `array` as it is: there are no other ranks."""
@@ -102,7 +107,7 @@ class Piece(NamedTuple):
 
 
 class HaloExchange(Exchange):
-    """Slabs of planes along the first axis of arrays; every rank owns at least one plane.
+    """Slabs of planes along the first axis of arrays; a rank may own none.
 
     Parameters
     ----------
@@ -139,6 +144,19 @@ class HaloExchange(Exchange):
         halo = self._halo_planes(array)
         out[depth:-depth] = array[halo : len(array) - halo]
         self._transfer([(array, out)], depth)
+
+    def between_planes(self) -> "HaloExchange":
+        """Return the exchange of the faces between the planes, where the axis does not wrap around.
+
+        Each belongs to the plane above it: a rank that owns the lowest plane alone has no face.
+        """
+        offsets = tuple(max(offset - 1, 0) for offset in self.partition.offsets)
+        return HaloExchange(self.transport, Partition(offsets), self.communicator, periodic=False)
+
+    @property
+    def shared(self) -> bool:
+        """Return whether several ranks own planes."""
+        return sum(count > 0 for count in self.partition.counts) > 1
 
     def maximum(self, array: Array) -> None:
         """Replace every element of `array` by its largest value over the ranks."""
@@ -189,7 +207,9 @@ class HaloExchange(Exchange):
         return messages
 
     def _pieces(self, rank: int, depth: int) -> Iterator[Piece]:
-        """Yield the planes that `rank` needs, piece by piece."""
+        """Yield the planes that `rank` needs, piece by piece: none if it owns none."""
+        if not self.partition.counts[rank]:
+            return
         share = self.partition.share(rank)
         number = self.partition.total
         below = range(share.start - depth, share.start)
