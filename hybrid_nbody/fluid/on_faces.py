@@ -27,6 +27,7 @@ from hybrid_nbody.fluid.staggered.model import StaggeredModel, Steps
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.solids import Solids
 from hybrid_nbody.fluid.staggered.step import Physics, Span, Stepper, Three
+from hybrid_nbody.fluid.staggered.windows import planes_in_windows
 from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
@@ -54,6 +55,11 @@ OF_WALLS = 4
 or not."""
 
 HALO_PLANES = 2
+"""Planes beyond the ends of a slab in an array, one at each."""
+
+USUAL_DEPTH = 6
+"""Planes beyond the ends of a slab that paths reach where a step moves fluid by three cells."""
+
 COMPILE_CELLS = (8, 8, 8)
 FEW_ITERATIONS = Accuracy(tolerance=1e-30, iterations=2)
 """Of a rehearsal: enough that all is called."""
@@ -105,8 +111,7 @@ class Staggered:
 
     @property
     def _of_scheme(self) -> int:
-        second_order = self.config.fluid.advection == "maccormack"
-        return (OF_SECOND_ORDER if second_order else 0) + (self._windows if self.periodic else 0)
+        return OF_SECOND_ORDER if self.config.fluid.advection == "maccormack" else 0
 
     @property
     def _windows(self) -> int:
@@ -144,11 +149,11 @@ class Staggered:
 
     def rank_bytes(self, planes: int) -> int:
         """See `Scheme`."""
-        nx, ny, _ = self.config.grid.cells
-        numbers = (planes + HALO_PLANES) * (nx + 2) * (ny + 2)
-        shared = planes < self.config.grid.cells[2] and not self.periodic
-        arrays = self.arrays + (self._windows if shared else 0)
-        return int(arrays * numbers * np.dtype(self.dtype).itemsize)
+        nx, ny, nz = self.config.grid.cells
+        needs_windows = planes < nz or self.periodic
+        in_windows = self._windows * planes_in_windows(planes, USUAL_DEPTH) if needs_windows else 0
+        in_all = self.arrays * (planes + HALO_PLANES) + in_windows
+        return int(in_all * (nx + 2) * (ny + 2) * np.dtype(self.dtype).itemsize)
 
     def compile(self, device: Backend, mixed: bool) -> None:
         """See `Scheme`: a helper begins with what solvers call, and with the last functions."""

@@ -8,16 +8,16 @@ from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.ghosts import Kind
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector, common
 from hybrid_nbody.fluid.staggered.solids import Solids
-from hybrid_nbody.fluid.staggered.windows import BEYOND, Windows
+from hybrid_nbody.fluid.staggered.windows import BEYOND, FAR, Section, Windows
 
 FIELDS = ("u", "v", "w", "source", "carried")
 """What paths see in any case."""
 
+Seen = tuple[Array, ...]
+"""What the paths of each section see of a field."""
+
 WALLS = ("open_x", "open_y", "open_z", "solid")
 """What paths see of thin solids."""
-
-FAR = 1 << 20
-"""Planes from any window to an end that an axis does not have."""
 
 
 class Advection:
@@ -34,7 +34,8 @@ class Advection:
         self.solids = solids
         self.windows = Windows(grid)
         self.depth = 0
-        self.memory: dict[str, Array] = {}
+        self.memory: dict[str, tuple[Array, ...]] = {}
+        self.sections = self.windows.sections(0)
 
     def follow(self, flow: Vector, dt: float) -> None:
         """Let paths follow a flow, whose ghosts are valid, for a time `dt`."""
@@ -43,9 +44,8 @@ class Advection:
         needed = self.windows.needed or is_thin
         cells = self.grid.largest_speed(flow) * -self.scale if needed else 0.0
         self._make_room(self.windows.depth(cells))
-        u, v, w = (self._window(array, name) for name, array in zip("uvw", flow, strict=True))
-        self.flow = u, v, w
-        self.walls: tuple[Array, ...] = ()
+        self.flow = [self._window(array, name) for name, array in zip("uvw", flow, strict=True)]
+        self.walls: list[Seen] = []
         if is_thin:
             self._look_at_walls(cells)
 
@@ -53,18 +53,19 @@ class Advection:
         """See thin solids, and where paths of some cells can meet them."""
         solids = self.solids
         arrays = zip(WALLS, (*solids.openings, solids.of_cells), strict=True)
-        self.walls = tuple(self._window(array, name) for name, array in arrays)
+        self.walls = [self._window(array, name) for name, array in arrays]
         reach = int(min(cells, max(self.grid.cells))) + BEYOND
         self.beside = solids.thin.region(self.grid, reach)
 
     def _make_room(self, depth: int) -> None:
         """Make windows of a depth, or deeper ones than before."""
+        if not self.windows.needed:
+            return
         names = FIELDS + WALLS if self.solids.thin.bounds else FIELDS
-        has_room = depth <= self.depth and len(names) <= len(self.memory)
-        if self.windows.needed and not has_room:
-            depth = max(depth, self.depth)
-            self.memory = {name: self.windows.empty(depth) for name in names}
-            self.depth = depth
+        if depth > self.depth or len(names) > len(self.memory):
+            self.depth = max(depth, self.depth)
+            self.memory = {name: self.windows.empty(self.depth) for name in names}
+            self.sections = self.windows.sections(self.depth)
 
     def carry(self, field: Array, kind: Kind, region: Region, out: Array) -> None:
         """Set `out` to what comes to its elements in a step, to first order.
@@ -79,7 +80,7 @@ class Advection:
         out : array
         """
         source = self._window(field, "source")
-        self._run("advect", region, (source, *self.flow, out), kind)
+        self._run("advect", region, [source, *self.flow], out, kind)
 
     def correct(
         self, field: Array, kind: Kind, carried: Array, region: Region, out: Array, slack: float
@@ -98,24 +99,32 @@ class Advection:
         """
         source = self._window(field, "source")
         forward = self._window(carried, "carried")
-        given = (source, forward, *self.flow, out)
-        self._run("correct", region, given, kind, slack)
+        self._run("correct", region, [source, forward, *self.flow], out, kind, slack)
 
     def _run(
-        self, name: str, region: Region, arrays: tuple[Array, ...], kind: Kind, *more: float
+        self, name: str, region: Region, seen: list[Seen], out: Array, kind: Kind, *more: float
     ) -> None:
+        """Call a function for the elements of a region, section by section."""
+        for number, section in enumerate(self.sections):
+            part = section.part_of(region)
+            if part is None:
+                continue
+            arrays = (*(windows[number] for windows in seen), out)
+            given = self._geometry(kind, section, len(arrays[0]))
+            self.grid.program.run(name, part, *arrays, *given, *more)
+            beside = common(part, self.beside) if self.walls else None
+            if beside is not None:
+                walls = (*(windows[number] for windows in self.walls), int(kind.axis is not None))
+                self.grid.program.run(f"{name}_beside", beside, *arrays, *walls, *given, *more)
+
+    def _geometry(self, kind: Kind, section: Section, planes: int) -> tuple[float, ...]:
+        """Return how far paths go, where a field is staggered and where its axes end."""
         grid = self.grid
-        shift = self.windows.shift(self.depth)
-        bottom, top = self._ends(shift)
-        last = len(self.flow[0]) - 1 if grid.periodic[2] else top
+        bottom, top = self._ends(-section.origin)
+        last = min(planes - 1, top)
         z, y, x = (float(kind.axis == axis) for axis in (2, 1, 0))
         wraps = (int(grid.periodic[0]), int(grid.periodic[1]), 0)
-        given = (self.scale, z, y, x, *wraps, bottom, top, last, shift)
-        grid.program.run(name, region, *arrays, *given, *more)
-        beside = common(region, self.beside) if self.walls else None
-        if beside is not None:
-            walls = (*self.walls, int(kind.axis is not None))
-            grid.program.run(f"{name}_beside", beside, *arrays, *walls, *given, *more)
+        return self.scale, z, y, x, *wraps, bottom, top, last, -section.origin
 
     def _ends(self, shift: int) -> tuple[int, int]:
         """Return the planes, in windows, of the lowest and the highest faces of the box.
@@ -128,5 +137,5 @@ class Advection:
             return -FAR, FAR
         return bottom, top
 
-    def _window(self, array: Array, name: str) -> Array:
-        return self.windows.of(array, self.depth, self.memory.get(name))
+    def _window(self, array: Array, name: str) -> Seen:
+        return self.windows.of(array, self.depth, self.memory.get(name, ()))

@@ -1,12 +1,56 @@
-"""Planes of other ranks that paths reach: windows of a field, deeper than its halo."""
+"""Planes of other ranks that paths reach: windows of a field, deeper than its halo.
+
+Only the planes near the ends of a slab have paths that leave it. They see windows of these ends;
+all others see the field itself. A slab too thin for that has one window of all its planes.
+"""
+
+from dataclasses import dataclass
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.fluid.staggered.grid import Grid
-from hybrid_nbody.parallel.exchange.halo import HaloExchange
+from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.fluid.staggered.grid import Grid, common
+from hybrid_nbody.parallel.exchange.halo import HaloExchange, Window
 from hybrid_nbody.parallel.partition import Partition
 
 BEYOND = 2
 """Planes that interpolation reads beyond the end of a path, on a staggered field."""
+
+FAR = 1 << 20
+"""Planes from any window to an end that an axis does not have."""
+
+
+def is_thin(planes: int, depth: int) -> bool:
+    """Return whether a slab has one window: those of its ends would hold more planes."""
+    return planes < 4 * depth - 2
+
+
+def planes_in_windows(planes: int, depth: int) -> int:
+    """Return the planes of all windows of a slab that has other planes at both ends."""
+    return planes + 2 * depth if is_thin(planes, depth) else 2 * (3 * depth - 1)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Planes of a slab whose paths see the same planes of fields.
+
+    Attributes
+    ----------
+    start, stop : int
+        The planes, counted as in an array of the grid.
+    origin : int
+        The first plane that they see, which is the first one of a window.
+    planes : int
+        How many they see; 0: those of the field itself.
+    """
+
+    start: int
+    stop: int
+    origin: int = 0
+    planes: int = 0
+
+    def part_of(self, region: Region) -> Region | None:
+        """Return the elements of a region in these planes; None if there are none."""
+        return common(region, (self.start, self.stop, *region[2:]))
 
 
 class Windows:
@@ -47,29 +91,48 @@ class Windows:
         most = self.grid.cells[2]
         return BEYOND + (int(cells) + 1 if cells < most else most)
 
-    def shift(self, depth: int) -> int:
-        """Return what is added to a plane of a field for the same one of its window."""
-        return depth - 1 + self.below if self.needed else 0
+    def sections(self, depth: int) -> tuple[Section, ...]:
+        """Return the sections of the slab, from below."""
+        planes = self.grid.planes
+        if not self.needed:
+            return (Section(0, planes + 2),)
+        if is_thin(planes, depth):
+            own = planes + self.below + self.above
+            return (Section(0, planes + 2, 1 - self.below - depth, own + 2 * depth),)
+        start = 0 if self.below else depth
+        stop = planes + 2 if self.above else planes + 2 - depth
+        low = Section(0, start, 1 - depth, 3 * depth - 1)
+        high = Section(stop, planes + 2, planes + 2 - 2 * depth, 3 * depth - 1)
+        found = (low, Section(start, stop), high)
+        return tuple(section for section in found if section.start < section.stop)
 
-    def empty(self, depth: int) -> Array:
-        """Return an array for a window."""
-        planes, rows, columns = self.grid.shape
-        own = planes - 2 + self.below + self.above
-        return self.grid.backend.zeros((own + 2 * depth, rows, columns), self.grid.dtype)
+    def empty(self, depth: int) -> tuple[Array, ...]:
+        """Return an array for the window of each section; it has no planes where there is none."""
+        _, rows, columns = self.grid.shape
+        zeros = self.grid.backend.zeros
+        shapes = [(section.planes, rows, columns) for section in self.sections(depth)]
+        return tuple(zeros(shape, self.grid.dtype) for shape in shapes)
 
-    def of(self, array: Array, depth: int, out: Array | None) -> Array:
-        """Return the window of a field, in an array that is for it; or the field where that does.
+    def of(self, array: Array, depth: int, memory: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return what the paths of each section see of a field.
 
         Parameters
         ----------
         array : array
             Its ghosts are valid.
         depth : int
-        out : array
+        memory : tuple of array
             Of `empty`.
         """
-        if not self.needed or out is None:
-            return array
+        if not self.needed:
+            return (array,)
+        sections = self.sections(depth)
+        ends = [
+            Window(section.origin + self.below - 1, window)
+            for section, window in zip(sections, memory, strict=True)
+            if section.planes
+        ]
         own = array[1 - self.below : len(array) - 1 + self.above]
-        self.halo.window(own, depth, out)
-        return out
+        self.halo.windows(own, depth, ends)
+        pairs = zip(sections, memory, strict=True)
+        return tuple(window if section.planes else array for section, window in pairs)

@@ -15,6 +15,35 @@ from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.base import Transport
 
 
+class Window(NamedTuple):
+    """Consecutive planes around an end of a slab, or around all of it.
+
+    Attributes
+    ----------
+    origin : int
+        The first of them, counted from the first plane of the rank: less than 0 below it.
+    array : array
+        Takes them.
+    """
+
+    origin: int
+    array: Array
+
+    def sees(self, planes: slice) -> bool:
+        """Return whether planes are among those of the window; all are counted alike."""
+        end = self.origin + len(self.array)
+        return bool(self.origin <= planes.start and planes.stop <= end)
+
+    def planes(self, planes: slice) -> Array:
+        """Return the place of planes that the window sees."""
+        return self.array[shifted(planes, -self.origin)]
+
+    def take(self, own: Array) -> None:
+        """Copy what the window sees of the rank's own planes."""
+        seen = slice(max(self.origin, 0), min(self.origin + len(self.array), len(own)))
+        self.planes(seen)[...] = own[seen]
+
+
 class FullGrid:
     """The halo of a grid that every rank holds in full: the planes at its other end, if periodic.
 
@@ -47,12 +76,18 @@ class FullGrid:
 
     def window(self, array: Array, depth: int, out: Array) -> None:
         """Fill `out` with the planes of `array` and `depth` planes next to each end."""
+        halo = (len(array) - self.partition.total) // 2
+        self.windows(array[halo : len(array) - halo], depth, [Window(-depth, out)])
+
+    def windows(self, own: Array, depth: int, windows: Sequence[Window]) -> None:
+        """Fill windows of the planes and of `depth` planes next to each end of the grid."""
         number = self.partition.total
-        halo = (len(array) - number) // 2
-        out[depth:-depth] = array[halo : halo + number]
-        for place in range(depth) if self.periodic else ():
-            out[depth - 1 - place] = array[halo + (-1 - place) % number]
-            out[depth + number + place] = array[halo + place % number]
+        beyond = (*range(-depth, 0), *range(number, number + depth))
+        for window in windows:
+            window.take(own)
+            for plane in beyond if self.periodic else ():
+                if window.sees(slice(plane, plane + 1)):
+                    window.planes(slice(plane, plane + 1))[...] = own[plane % number]
 
     def between_planes(self) -> "FullGrid":
         """Return the halo of the faces between the planes, as `HaloExchange.between_planes`."""
@@ -142,8 +177,28 @@ class HaloExchange(Exchange):
     def window(self, array: Array, depth: int, out: Array) -> None:
         """Fill `out` with the planes of `array` and `depth` planes next to each end."""
         halo = self._halo_planes(array)
-        out[depth:-depth] = array[halo : len(array) - halo]
-        self._transfer([(array, out)], depth)
+        self.windows(array[halo : len(array) - halo], depth, [Window(-depth, out)])
+
+    def windows(self, own: Array, depth: int, windows: Sequence[Window]) -> None:
+        """Fill windows, one or more, of a rank's planes and of `depth` planes next to each end.
+
+        Parameters
+        ----------
+        own : array
+            The planes of the rank, without a halo.
+        depth : int
+            The same on all ranks.
+        windows : sequence of Window
+            Each of the planes beyond the ends that there are is seen by one of them.
+        """
+        for window in windows:
+            window.take(own)
+        messages = self._messages(depth)
+        for here, there in messages.copies:
+            _place(windows, there)[...] = own[here]
+        sends = [(rank, own[here]) for rank, here in messages.sends]
+        receives = [(rank, _place(windows, there)) for rank, there in messages.receives]
+        self.transport.send_receive(sends, receives, "the halo exchange")
 
     def between_planes(self) -> "HaloExchange":
         """Return the exchange of the faces between the planes, where the axis does not wrap around.
@@ -227,6 +282,11 @@ class HaloExchange(Exchange):
         turn, plane = divmod(plane, self.partition.total)
         ends = self.partition.offsets[1:]
         return next(rank for rank, end in enumerate(ends) if plane < end), turn
+
+
+def _place(windows: Sequence[Window], planes: slice) -> Array:
+    """Return the place of planes in the window that sees them."""
+    return next(window.planes(planes) for window in windows if window.sees(planes))
 
 
 def shifted(planes: slice, by: int) -> slice:

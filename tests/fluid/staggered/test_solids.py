@@ -87,6 +87,24 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, scene, second_or
     assert_same_planes(found(communicator, weights), whole)
 
 
+@pytest.mark.mpi
+def test_a_plate_through_thick_slabs_does_not_make_bits_depend_on_the_ranks(backend, communicator):
+    """Most planes see the fields themselves, those near the ends of a slab windows of them."""
+    h = 1.0 / (16 * communicator.size)
+    plate = Box((6.0 * h, 5.0 * h, 0.5), (3.0, 3.0, 0.1 * h), (0.0, 40.0, 0.0))
+    given = (CLOSED, still(1e-3, True, density=(0.0, 0.5, 0.2)))
+
+    def found(ranks, shares=None):
+        cells = (12, 10, 16 * communicator.size)
+        stepper = make_stepper(
+            backend, ranks, cells, *given, weights=shares, obstacles=[plate], accuracy=ROUGH
+        )
+        return fields_after(stepper, swirl, 3, 0.5 * h)
+
+    whole = communicator.on_root(lambda: found(this_rank()))
+    assert_same_planes(found(communicator), whole)
+
+
 @pytest.mark.parametrize("wall", ["no-slip", "free-slip"])
 def test_a_ball_that_goes_with_the_flow_does_not_disturb_it(backend, wall):
     stream = (0.3, -0.2, 0.25)
