@@ -76,9 +76,13 @@ class Ghosts:
             self.tables = self._tables(time)
 
     def fill_velocity(self, velocity: Vector) -> None:
-        """Give the faces of the box their velocity, and fill the ghosts."""
-        for array, kind in zip(velocity, self.velocity, strict=True):
-            self.fill(array, kind)
+        """Give the faces of the box their velocity, and fill the ghosts; ranks exchange once."""
+        pairs = list(zip(velocity, self.velocity, strict=True))
+        for array, kind in pairs:
+            self._fill_own(array, kind, homogeneous=False)
+        self.grid.halo.fill(*velocity)
+        for array, kind in pairs:
+            self._reflect_planes(array, kind, homogeneous=False)
 
     def fill(self, array: Array, kind: Kind, homogeneous: bool = False) -> None:
         """Fill the ghosts of a field.
@@ -90,15 +94,18 @@ class Ghosts:
         homogeneous : bool
             Whether all given values are 0, as for a difference of two fields.
         """
+        self._fill_own(array, kind, homogeneous)
+        self.grid.halo.fill(array)
+        self._reflect_planes(array, kind, homogeneous)
+
+    def _fill_own(self, array: Array, kind: Kind, homogeneous: bool) -> None:
+        """Fill what other ranks see: rows and columns, and the lowest faces of the box."""
         for axis in (0, 1):
             if not self.grid.periodic[axis]:
                 self._fill_axis(array, kind, axis, homogeneous)
         self.grid.wrap(array)
         if kind.axis == 2 and not homogeneous:
-            self._impose_planes(array)  # the rank above may see the lowest faces of the box
-        self.grid.halo.fill(array)
-        if kind.axis != 2:
-            self._reflect_planes(array, kind, homogeneous)
+            self._impose_planes(array)
 
     def _fill_axis(self, array: Array, kind: Kind, axis: int, homogeneous: bool) -> None:
         """Fill the ghosts at both ends of x or y."""
@@ -130,6 +137,8 @@ class Ghosts:
 
     def _reflect_planes(self, array: Array, kind: Kind, homogeneous: bool) -> None:
         """Fill the ghosts below and above the box of a field that is not at the faces of z."""
+        if kind.axis == 2:
+            return
         planes, rows, columns = self.grid.shape
         numbers = self._numbers(kind, homogeneous)
         cells = (1, planes - 2)

@@ -226,14 +226,25 @@ class Solids:
     def fill_solid(self, velocity: Vector, ghosts: Ghosts) -> None:
         """Give a velocity its values within obstacles, and fill its ghosts."""
         for axis in AXES:
-            self.fill_solid_component(velocity[axis], axis, ghosts)
+            self._impose(velocity[axis], axis)
+        ghosts.fill_velocity(velocity)
+        for axis in AXES:
+            self._slip(velocity[axis], axis, ghosts)
 
     def fill_solid_component(self, array: Array, axis: int, ghosts: Ghosts) -> None:
         """Give a component of the velocity its values within obstacles, and fill its ghosts."""
+        self._impose(array, axis)
+        ghosts.fill(array, ghosts.velocity[axis])
+        self._slip(array, axis, ghosts)
+
+    def _impose(self, array: Array, axis: int) -> None:
+        """Give a component of the velocity that of obstacles within them."""
         if self.masked:
             given = (array, self.reach[axis], self.moving, self.velocity[axis])
             self._run_near("impose_solid", self.grid.everywhere, *given)
-        ghosts.fill(array, ghosts.velocity[axis])
+
+    def _slip(self, array: Array, axis: int, ghosts: Ghosts) -> None:
+        """Continue a component, whose ghosts are valid, into obstacles along which it slides."""
         if self.slips:
             self._extend(array, self.reach[axis], ghosts.velocity[axis], ghosts)
 

@@ -228,12 +228,19 @@ class Stepper:
         if self.solids.masked:
             self.solids.fill_solid(state.velocity, self.ghosts)
             self._stick(ratio)
-        for axis in AXES if ratio else ():
-            kind = self.ghosts.velocity[axis]
-            self.diffusion.spread(state.velocity[axis], kind, self.inner[axis], ratio)
-        self.ghosts.fill_velocity(state.velocity)
+        self._spread_velocity(ratio)
         self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
         self._extend_sliding()
+
+    def _spread_velocity(self, ratio: float) -> None:
+        """Apply viscosity to the velocity of the state, whose ghosts are valid in the end."""
+        velocity = self.state.velocity
+        if not ratio:
+            self.ghosts.fill_velocity(velocity)
+        for axis in AXES if ratio else ():
+            self.diffusion.spread(
+                velocity[axis], self.ghosts.velocity[axis], self.inner[axis], ratio
+            )
 
     def _stick(self, ratio: float) -> None:
         """Hold the fluid at walls to which it sticks."""
