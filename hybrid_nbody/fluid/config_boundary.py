@@ -164,7 +164,7 @@ def _kind(condition: Condition) -> str:
 def _fault_across(name: str, condition: Condition) -> str:
     """Return what is wrong with the component of a velocity across the face that has it."""
     axis = NAMES.index(name) // 2
-    if isinstance(condition, Moving) and condition.moving[axis] != 0:
+    if isinstance(condition, Moving) and not _is_zero(condition.moving[axis]):
         return (
             f"the wall {name} can move along itself only: its component along {name[0]} must be 0"
         )
@@ -295,3 +295,11 @@ def _read(table: Table, name: str) -> None:
         raise InputError(f"fluid.boundary.{name}.inflow: {table.path} {reason}") from None
     except ValueError as error:
         raise InputError(f"fluid.boundary.{name}.inflow: {table.path} {error}") from None
+
+
+def _is_zero(component: float | str) -> bool:
+    """Return whether a component of a velocity is 0, also as a formula of that number alone."""
+    try:
+        return float(component) == 0.0
+    except ValueError:
+        return False

@@ -131,6 +131,12 @@ def test_faces_are_set_on_the_command_line():
     assert faces_of(table, CELLS).x_low.velocity == Uniform((2.0, 0.0, 0.0))
 
 
+def test_no_motion_across_a_wall_may_be_a_formula_too():
+    table = boundary_of("{y+: {moving: ['sin(t)', '0', '0.0']}}")
+    moving = faces_of(table, CELLS).y_high.velocity.values(np.array([[0.5, 0.5, 0.1]]), 0.5)
+    np.testing.assert_allclose(moving, [[np.sin(0.5), 0.0, 0.0]], rtol=1e-12, atol=0)
+
+
 # --- what is bad ----------------------------------------------------------------------------------
 
 FACE = "must be one of free-slip, no-slip, periodic, outflow, or a mapping with the key inflow or "
