@@ -14,6 +14,9 @@ from hybrid_nbody.parallel.exchange.base import Exchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.base import Transport
 
+EXCHANGE = "the halo exchange"
+"""What messages are for, in warnings."""
+
 
 class Window(NamedTuple):
     """Consecutive planes around an end of a slab, or around all of it.
@@ -171,8 +174,18 @@ class HaloExchange(Exchange):
 
         Arrays may have more planes beyond the ends than that.
         """
-        if not self.alone or self.periodic:
-            self._transfer([(array, array) for array in arrays], depth)
+        if self.alone and not self.periodic:
+            return
+        messages = self._messages(depth)
+        sends = []
+        receives = []
+        for array in arrays:
+            halo = self._halo_planes(array)
+            for here, there in messages.copies:
+                array[shifted(there, halo)] = array[shifted(here, halo)]
+            sends += [(rank, array[shifted(here, halo)]) for rank, here in messages.sends]
+            receives += [(rank, array[shifted(there, halo)]) for rank, there in messages.receives]
+        self.transport.send_receive(sends, receives, EXCHANGE)
 
     def window(self, array: Array, depth: int, out: Array) -> None:
         """Fill `out` with the planes of `array` and `depth` planes next to each end."""
@@ -198,7 +211,7 @@ class HaloExchange(Exchange):
             _place(windows, there)[...] = own[here]
         sends = [(rank, own[here]) for rank, here in messages.sends]
         receives = [(rank, _place(windows, there)) for rank, there in messages.receives]
-        self.transport.send_receive(sends, receives, "the halo exchange")
+        self.transport.send_receive(sends, receives, EXCHANGE)
 
     def between_planes(self) -> "HaloExchange":
         """Return the exchange of the faces between the planes, where the axis does not wrap around.
@@ -225,22 +238,6 @@ class HaloExchange(Exchange):
         """
         value = math.inf if math.isnan(value) else value
         return value if self.alone else float(self.communicator.maximum(np.array(value)))
-
-    def _transfer(self, pairs: Sequence[tuple[Array, Array]], depth: int) -> None:
-        """Copy the planes within `depth` of the slab from the first of each pair to the second."""
-        messages = self._messages(depth)
-        sends = []
-        receives = []
-        for source, target in pairs:
-            first = self._halo_planes(source)
-            second = self._halo_planes(target)
-            for here, there in messages.copies:
-                target[shifted(there, second)] = source[shifted(here, first)]
-            sends += [(rank, source[shifted(here, first)]) for rank, here in messages.sends]
-            receives += [
-                (rank, target[shifted(there, second)]) for rank, there in messages.receives
-            ]
-        self.transport.send_receive(sends, receives, "the halo exchange")
 
     def _halo_planes(self, array: Array) -> int:
         """Return the number of halo planes that an array has at each end."""
