@@ -7,11 +7,14 @@ from typing import IO
 
 from rich.console import Console
 
+from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.atomic import file_errors
 
 
 class Log:
     """Writes lines on the root; other ranks stay silent.
+
+    A file that cannot be written does not end the run: that is said once, and again by `close`.
 
     Parameters
     ----------
@@ -22,6 +25,7 @@ class Log:
     def __init__(self, console: Console | None):
         self.console = console
         self.file: IO[str] | None = None
+        self._failure: FileError | None = None
         self._early: list[str] = []
 
     def open(self, path: Path) -> None:
@@ -35,11 +39,14 @@ class Log:
 
     def say(self, text: str) -> None:
         """Write `text` to the terminal and to the file."""
+        self._show(text)
+        self.note(text)
+
+    def _show(self, text: str) -> None:
         if self.console is None:
             return
         with suppress(OSError):  # a closed terminal or a full disk must not end a simulation
             self.console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
-        self.note(text)
 
     def note(self, text: str) -> None:
         """Write `text` to the file alone."""
@@ -52,12 +59,30 @@ class Log:
             self._write(self.file, line)
 
     def _write(self, file: IO[str], line: str) -> None:
-        with file_errors(Path(file.name), "writing"):
-            file.write(line + "\n")
-            file.flush()
+        """Write a line, unless one before it could not be written."""
+        if self._failure:
+            return
+        try:
+            with file_errors(Path(file.name), "writing"):
+                file.write(line + "\n")
+                file.flush()
+        except FileError as error:
+            self._failure = error
+            self._show(f"warning: {error}; the run goes on")
 
     def close(self) -> None:
-        """Close the file."""
-        if self.file is not None:
-            self.file.close()
-            self.file = None
+        """Close the file.
+
+        Raises
+        ------
+        FileError
+            A line could not be written.
+        """
+        file = self.file
+        self.file = None
+        if file is None:
+            return
+        with suppress(OSError):  # what could not be written is tried again
+            file.close()
+        if self._failure:
+            raise self._failure

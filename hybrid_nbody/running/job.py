@@ -242,15 +242,13 @@ class Job:
             self.recorder.progress.close()
             with suppress(FileError):  # the disk may be full: the error itself is said in any case
                 self._end_trajectory(error)
-            with suppress(FileError):
-                self.log.note(f"error: {error}")
+            self.log.note(f"error: {error}")
             raise
         except KeyboardInterrupt:  # whoever called may go on: no thread must write any more
             self.recorder.progress.close()
             with suppress(FileError):
                 self.trajectory.abandon()
-            with suppress(FileError):
-                self.log.note("error: stopped at once by a second Ctrl-C")
+            self.log.note("error: stopped at once by a second Ctrl-C")
             raise
         seconds = time.perf_counter() - start
         self.recorder.close()
@@ -279,7 +277,7 @@ class Job:
         for warning in self.limits.warnings(self.recorder.diagnostics):
             self.log.say(warning)
         self.log.say(self._ending(outcome))
-        self.log.close()
+        self.communicator.only_on_root(self.log.close)
 
     def _advice_on_ranks(self, parts: Mapping[str, float]) -> str:
         """Say whether one rank would be faster, where exchanges are measured; all call together."""

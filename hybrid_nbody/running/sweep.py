@@ -194,10 +194,10 @@ class MemberLog(Log):
         self.note(text)
 
     def close(self) -> None:
-        """Close the file, and what stands for a terminal."""
-        super().close()
+        """Close what stands for a terminal, and the file; raises as `Log.close`."""
         if self.console is not None:
             self.console.file.close()
+        super().close()
 
 
 class _Pace:
