@@ -18,6 +18,7 @@ import sys
 import threading
 import types
 from importlib import import_module
+from importlib.util import find_spec
 
 LOADED = (
     "h5py",
@@ -122,6 +123,7 @@ def load():
     for name in LOADED:
         import_module(name)
     load_numba()
+    load_mpi()
     assert "mpi4py.MPI" not in sys.modules  # it starts MPI
     gc.collect()
     gc.freeze()  # a collection would copy pages that forks share
@@ -133,6 +135,12 @@ def load_numba():
 
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
+
+
+def load_mpi():
+    """Load the library of MPI, which mpi4py looks for before its module is loaded."""
+    with contextlib.suppress(ImportError, RuntimeError):  # there is none
+        find_spec("mpi4py.MPI")
 
 
 def become(request, descriptors):
