@@ -139,6 +139,22 @@ def broadcast(typing_context, number):
 
 
 @intrinsic
+def converted(typing_context, vector, number_class):
+    """Return a vector of numbers of another type, rounded to it."""
+    result = Vector(number_class.dtype)
+
+    def generate(context, builder, signature, values):
+        if result == vector:
+            return values[0]
+        wanted = context.get_value_type(result)
+        is_wider = result.dtype.bitwidth > vector.dtype.bitwidth
+        convert = builder.fpext if is_wider else builder.fptrunc
+        return convert(values[0], wanted)
+
+    return result(vector, number_class), generate
+
+
+@intrinsic
 def arange_from(typing_context, number):
     """Return the vector number, number + 1 ..."""
     vector = Vector(number)

@@ -7,7 +7,7 @@ expansion, and 99.9 % of them at most 12 times. `tests/nbody/kernels/test_tree.p
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 LARGEST = 1e-2
 SMALLEST = 1e-7
@@ -26,13 +26,17 @@ class Expansion:
     error : float
         Largest estimated error of one expansion, relative to the acceleration of the target.
     double : bool
-        Whether expansions and nearby bodies are summed in float64.
+        Whether expansions are summed in float64.
+    pairs : {"single", "double", "either"}
+        How nearby bodies are summed: in float32, in float64, or in float64 where the rounding of
+        float32 would count.
     """
 
     order: int
     capacity: int
     error: float
     double: bool
+    pairs: Literal["single", "double", "either"]
 
 
 class Choice(NamedTuple):
@@ -63,11 +67,14 @@ class Choices(NamedTuple):
     rows : tuple of Choice
         From the largest accuracy to the smallest.
     least_of_float32 : float
-        Accuracy below which the rounding of float32 would count.
+        Accuracy below which the rounding of float32 would count in expansions.
+    least_of_float32_pairs : float
+        The same in the forces of nearby bodies that softening does not keep small.
     """
 
     rows: tuple[Choice, ...]
     least_of_float32: float
+    least_of_float32_pairs: float
 
 
 def expansion_for(accuracy: float, precision: str, choices: Choices) -> Expansion:
@@ -83,8 +90,17 @@ def expansion_for(accuracy: float, precision: str, choices: Choices) -> Expansio
         Those of the device.
     """
     chosen = next(row for row in choices.rows if accuracy >= row.least)
-    double = precision != "single" or accuracy < choices.least_of_float32
-    return Expansion(chosen.order, chosen.capacity, chosen.share * accuracy, double)
+    double = precision != "single"
+    pairs: Literal["single", "double", "either"] = "double" if double else "single"
+    if not double and accuracy < choices.least_of_float32_pairs:
+        pairs = "either"
+    return Expansion(
+        order=chosen.order,
+        capacity=chosen.capacity,
+        error=chosen.share * accuracy,
+        double=double or accuracy < choices.least_of_float32,
+        pairs=pairs,
+    )
 
 
 ANGLE = 0.8

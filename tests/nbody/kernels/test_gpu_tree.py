@@ -92,7 +92,7 @@ POSITIONS = {
 @pytest.mark.parametrize("order", [3, 4, 7])
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources_compile(name, order):
-    expansion = Expansion(order, 48, 1e-3, double=order == 7)
+    expansion = Expansion(order, 48, 1e-3, double=order == 7, pairs="single")
     options = words_for(defines(expansion, unsoftened=order == 3), OPTIONS)
     source = (FOLDER / f"{name}.cu").read_text()
     assert compile_to_cubin(source, options, oldest_and_newest()[-1])

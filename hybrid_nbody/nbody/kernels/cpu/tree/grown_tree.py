@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.simd import LANES
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import (
     Cells,
     Integers,
@@ -23,6 +22,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     Opening,
     SortedBodies,
     Tables,
+    columns_of,
     pitch_of,
 )
 from hybrid_nbody.nbody.kernels.cpu.tree.upward import find_multipoles
@@ -51,7 +51,7 @@ class Method:
     Attributes
     ----------
     dtype : numpy.dtype
-        The working type.
+        Of the multipoles.
     tables : Tables
     binomials : tuple of float
     pitch : int
@@ -175,7 +175,7 @@ def grow(
         bodies of the parts along the curve, (N, 4 or 5); and the curve.
     """
     rows, curve = bodies
-    sorted_bodies = _sorted(rows, method.dtype)
+    sorted_bodies = _sorted(rows)
     opening = method.opening(known=rows.shape[1] > 4)
     root = Root(cube.edge, int(parts.cells["size"][0]))
     rule = Splitting(method, opening, root, sorted_bodies.acceleration)
@@ -218,17 +218,16 @@ def _cells(parts: Parts, rank: int, curve: Curve, rule: Rule) -> Cells:
     return joined([top, Cells(*(values[len(own) :] for values in below))])
 
 
-def _sorted(bodies: Vectors, dtype: np.dtype[Any]) -> SortedBodies:
+def _sorted(bodies: Vectors) -> SortedBodies:
     """Return bodies along the curve; see `grow`."""
-    number = len(bodies)
-    known = bodies[:, 4] if bodies.shape[1] > 4 else np.ones(number)
+    position = np.ascontiguousarray(bodies[:, :3])
+    mass = np.ascontiguousarray(bodies[:, 3])
+    known = bodies[:, 4] if bodies.shape[1] > 4 else np.ones(len(bodies))
     return SortedBodies(
-        position=np.ascontiguousarray(bodies[:, :3]),
-        mass=np.ascontiguousarray(bodies[:, 3]),
+        position=position,
+        mass=mass,
         acceleration=np.ascontiguousarray(known),
-        offset=np.zeros((3, number + LANES), dtype),
-        low=np.zeros((3, number + LANES), dtype),
-        weight=np.zeros(number + LANES, dtype),
+        columns=columns_of(position, mass),
     )
 
 

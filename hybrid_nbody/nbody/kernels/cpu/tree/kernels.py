@@ -15,8 +15,11 @@ from hybrid_nbody.nbody.kernels.cpu.tree.grown_tree import GrownTree, Method, gr
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     ACCELERATIONS,
     CELLS,
+    DOUBLE,
+    EITHER,
     MISSING,
     POTENTIALS,
+    SINGLE,
     TOO_SHORT,
     Output,
     Walk,
@@ -31,6 +34,8 @@ SOURCES = 1 << 14
 
 PAIRS_OF_A_TERM = 0.125
 """Pairs of bodies that take as long as a multiplication of two terms of expansions."""
+
+PAIRS = {"single": SINGLE, "double": DOUBLE, "either": EITHER}
 
 Vectors = NDArray[np.float64]
 
@@ -139,7 +144,7 @@ class TreeSums:
                 costs=np.zeros(len(roots)),
                 opened=np.zeros(len(tree.cells.first), bool),
             )
-            walk = Walk(self.capacity, wanted, cost)
+            walk = Walk(self.capacity, wanted, PAIRS[self.method.expansion.pairs], cost)
             with numba.parallel_chunksize(1):
                 sum_forces(roots, walk, self.method.binomials, tree.opening, *arrays, output)
             if not np.any(output.ends == TOO_SHORT):

@@ -90,20 +90,22 @@ class SortedBodies(NamedTuple):
     acceleration : (N,) array of float64
         The length of the last one: errors are allowed in proportion to it. Other ranks' bodies
         have none.
-    offset : (3, N + LANES) array of the working type
-        Positions about the centre of the leaf.
-    low : (3, N + LANES) array of the working type
-        What rounding took from these.
-    weight : (N + LANES,) array of the working type
-        Masses.
+    columns : (4, N + LANES) array of float64
+        Positions and masses as the near field reads them, and zeros behind them.
     """
 
     position: NDArray[np.float64]
     mass: NDArray[np.float64]
     acceleration: NDArray[np.float64]
-    offset: Floats
-    low: Floats
-    weight: Floats
+    columns: NDArray[np.float64]
+
+
+def columns_of(position: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the columns of `SortedBodies` for N bodies."""
+    columns = np.zeros((4, len(mass) + LANES))
+    columns[:3, : len(mass)] = position.T
+    columns[3, : len(mass)] = mass
+    return columns
 
 
 class Tree(NamedTuple):
@@ -137,6 +139,10 @@ ACCELERATIONS, POTENTIALS, CELLS = range(3)
 """What a walk is for."""
 
 
+SINGLE, DOUBLE, EITHER = range(3)
+"""Sums over nearby bodies in float32, in float64, or in float64 where float32 would not do."""
+
+
 class Walk(NamedTuple):
     """How the tree is walked.
 
@@ -146,12 +152,15 @@ class Walk(NamedTuple):
         Most sources that a cell may leave to its children.
     wanted : int
         `ACCELERATIONS`, `POTENTIALS`, or `CELLS` that are opened.
+    pairs : int
+        `SINGLE`, `DOUBLE`, or `EITHER`: how nearby bodies are summed.
     cost_of_expansion : float
         The work for an expansion, in pairs of bodies.
     """
 
     capacity: int
     wanted: int
+    pairs: int
     cost_of_expansion: float
 
 

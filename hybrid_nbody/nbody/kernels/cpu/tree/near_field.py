@@ -4,19 +4,18 @@ Sources are collected from several leaves into one row, about the centre of the 
 that vectors of sources are full; two targets at a time meet them, a vector after another. The
 leaf's own bodies come first: there a body leaves out itself.
 
-Where softening does not keep bodies from coming so close that the rounding of their places would
-count, rows have the low parts of places too.
+A row is in float32 or float64. Where softening does not keep bodies from coming so close that the
+rounding of their places to float32 would count, it has the low parts of places too.
 """
 
 import numpy as np
-from numba import carray
 
 from hybrid_nbody.backends.simd import (
     LANES,
     address_at,
-    address_of,
     arange_from,
     broadcast,
+    converted,
     estimate_inverse_root,
     load,
     reduce_add,
@@ -25,7 +24,6 @@ from hybrid_nbody.backends.simd import (
 )
 from hybrid_nbody.nbody.kernels.cpu.compilers import linked_inline
 from hybrid_nbody.nbody.kernels.cpu.pair_force import cube_over_estimate, root_over_estimate
-from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors
 
 SOURCES = 1024
 """Sources that are collected at once: their memory stays in the first cache."""
@@ -44,36 +42,35 @@ FAR_AWAY = 2.0**40
 
 
 @linked_inline
-def add_near_field(leaf, nearby, near, law, tree, result):
+def add_near_field(leaf, near, law, row, tree, result):
     """Add what the bodies of nearby leaves, this one among them, do to a leaf's bodies.
 
     Parameters
     ----------
     leaf : int
-    nearby : int
     near : array of int32
-        The nearby leaves are its first ones, this number of them.
+        The nearby leaves.
     law : tuple
         Whether potentials are summed, or accelerations; the softening length squared; and whether
         low parts of places count.
+    row : (ROW,) array of float32 or float64
+        Scratch memory, in the type in which pairs are computed.
     tree : Tree
     result : (N, 4) array of float64
         Sums of m d / r^3 are added to the first columns, or those of m / r to the last one.
     """
-    working = tree.bodies.weight.dtype.type
-    row = address_of(carray(allocate_vectors(working, ROW), ROW))
     bring_to_front(leaf, near)
     taken = 0  # of the next source
     k = 0
-    while k < nearby:
+    while k < near.size:
         first_own = tree.cells.first[leaf] + taken  # in this row, if k is 0
         filled = 0
         of_leaf = 0
-        while k < nearby and filled < SOURCES:
+        while k < near.size and filled < SOURCES:
             source = near[k]
             first = tree.cells.first[source] + taken
             count = min(tree.cells.last[source] - first, SOURCES - filled)
-            append(first, count, (leaf, source, law[2]), tree, row, filled)
+            append((first, count), leaf, law[2], tree, row, filled)
             filled += count
             of_leaf += count if source == leaf else 0
             taken += count
@@ -81,7 +78,7 @@ def add_near_field(leaf, nearby, near, law, tree, result):
                 k += 1
                 taken = 0
         own = (leaf, first_own, of_leaf)
-        add_row(own, pad(row, filled, working), row, law, tree, result)
+        add_row(own, pad(row, filled), row, law, tree, result)
 
 
 @linked_inline
@@ -104,44 +101,34 @@ def add_row(own, end, row, law, tree, result):
 
 
 @linked_inline
-def append(first, count, cells, tree, row, filled):
-    """Append bodies of a source to the row, about the centre of a leaf; what follows is undefined.
+def append(bodies, leaf, exact, tree, row, filled):
+    """Append bodies to the row, about the centre of a leaf; what follows is undefined.
 
-    `cells` are the leaf, the source and whether low parts are wanted. The row holds x, y, z, masses
-    and low parts one after another.
+    `bodies` are the first one and their number; with `exact` low parts are appended, too. The row
+    holds x, y, z, masses and low parts one after another.
     """
-    leaf, source, exact = cells
-    working = tree.bodies.weight.dtype.type
-    length = tree.bodies.weight.size
+    first, count = bodies
+    working = row.dtype.type
+    end = tree.bodies.columns.shape[1]
     for axis in range(3):
-        shift = tree.expansions.centre[source, axis] - tree.expansions.centre[leaf, axis]
-        high = broadcast(working(shift))
-        offset = address_at(tree.bodies.offset, axis * length)
-        low_offset = address_at(tree.bodies.low, axis * length)
-        low = broadcast(working(shift - np.float64(working(shift))))
+        centre = broadcast(tree.expansions.centre[leaf, axis])
+        column = address_at(tree.bodies.columns, axis * end)
         for k in range(0, count, LANES):
-            value = load(offset, first + k)
-            total = value + high
-            store(row, axis * PITCH + filled + k, total)
+            place = load(column, first + k) - centre
+            high = converted(place, working)
+            store(row, axis * PITCH + filled + k, high)
             if exact:
-                rest = error_of_sum(value, high, total) + (load(low_offset, first + k) + low)
-                store(row, LOW + axis * PITCH + filled + k, rest)
-    weight = address_of(tree.bodies.weight)
+                low = converted(place - converted(high, np.float64), working)
+                store(row, LOW + axis * PITCH + filled + k, low)
+    mass = address_at(tree.bodies.columns, 3 * end)
     for k in range(0, count, LANES):
-        store(row, MASS + filled + k, load(weight, first + k))
+        store(row, MASS + filled + k, converted(load(mass, first + k), working))
 
 
 @linked_inline
-def error_of_sum(a, b, total):
-    """Return what rounding took from a + b (Knuth's two-sum)."""
-    of_b = total - a
-    of_a = total - of_b
-    return (a - of_a) + (b - of_b)
-
-
-@linked_inline
-def pad(row, filled, working):
+def pad(row, filled):
     """Fill the last vector of a row with sources without mass, far away; return its end."""
+    working = row.dtype.type
     nothing = broadcast(working(0))
     store(row, filled, broadcast(working(FAR_AWAY)))
     for component in range(1, ROW // PITCH):
@@ -159,7 +146,7 @@ def add_accelerations(own, end, row, law, tree, result):
     `own` are the leaf, its first body in the row, and the number of those that the row begins with.
     """
     leaf, first_own, of_leaf = own
-    working = tree.bodies.weight.dtype.type
+    working = row.dtype.type
     one = working(1)
     factor = 1 / np.float64(cube_over_estimate(one, one))
     nothing = broadcast(working(0))
@@ -167,8 +154,8 @@ def add_accelerations(own, end, row, law, tree, result):
     with_own = -(-of_leaf // LANES) * LANES
     for i in range(tree.cells.first[leaf], last, 2):
         other = min(i + 1, last - 1)
-        a = place_of(i, law, tree)
-        b = place_of(other, law, tree)
+        a = place_of(i, leaf, law, tree, working)
+        b = place_of(other, leaf, law, tree, working)
         lane_a = broadcast(working(i - first_own))
         lane_b = broadcast(working(other - first_own))
         total_a = (nothing, nothing, nothing)
@@ -191,13 +178,13 @@ def add_accelerations(own, end, row, law, tree, result):
 def add_potentials(own, end, row, law, tree, result):
     """Add the potentials of the first sources of a row at a leaf's bodies."""
     leaf, first_own, of_leaf = own
-    working = tree.bodies.weight.dtype.type
+    working = row.dtype.type
     one = working(1)
     factor = 1 / np.float64(root_over_estimate(one, one))
     last = tree.cells.last[leaf]
     with_own = -(-of_leaf // LANES) * LANES
     for i in range(tree.cells.first[leaf], last):
-        place = place_of(i, law, tree)
+        place = place_of(i, leaf, law, tree, working)
         lane = broadcast(working(i - first_own))
         total = broadcast(working(0))
         for start in range(0, with_own, LANES):
@@ -209,14 +196,20 @@ def add_potentials(own, end, row, law, tree, result):
 
 
 @linked_inline
-def place_of(i, law, tree):
+def place_of(i, leaf, law, tree, working):
     """Return a body's place, its low part, eps^2, whether low parts count, and zeros."""
-    working = tree.bodies.weight.dtype.type
-    offset = tree.bodies.offset
-    low = tree.bodies.low
-    place = (broadcast(offset[0, i]), broadcast(offset[1, i]), broadcast(offset[2, i]))
-    rest = (broadcast(low[0, i]), broadcast(low[1, i]), broadcast(low[2, i]))
-    return place, rest, broadcast(working(law[1])), law[2], broadcast(working(0))
+    x, x_low = split(tree.bodies.position[i, 0] - tree.expansions.centre[leaf, 0], working)
+    y, y_low = split(tree.bodies.position[i, 1] - tree.expansions.centre[leaf, 1], working)
+    z, z_low = split(tree.bodies.position[i, 2] - tree.expansions.centre[leaf, 2], working)
+    eps2 = broadcast(working(law[1]))
+    return (x, y, z), (x_low, y_low, z_low), eps2, law[2], broadcast(working(0))
+
+
+@linked_inline
+def split(value, working):
+    """Return vectors of a number in the working type and of what rounding took from it."""
+    high = working(value)
+    return broadcast(high), broadcast(working(value - np.float64(high)))
 
 
 @linked_inline

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.simd import LANES
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells, joined
 from hybrid_nbody.nbody.kernels.cpu.tree.grown_tree import NOT_HERE, GrownTree, Method
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
@@ -14,8 +13,8 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     SUMMARY,
     Expansions,
     SortedBodies,
+    columns_of,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.upward import place_all
 from hybrid_nbody.nbody.kernels.parts import Essential
 
 Rows = NDArray[Any]
@@ -185,26 +184,20 @@ def grafted(tree: GrownTree, received: Sequence[tuple[int, Essential]]) -> Grown
     cells = [tree.cells]
     number = len(tree.cells.first)
     bodies = len(tree.bodies.mass)
-    leaves = []
     for rank, sent in received:
         parts = tree.parts.of(rank)
         arrived = _linked(sent.cells, number, bodies)
         for name in ("first", "last", "child"):
             getattr(tree.cells, name)[parts] = getattr(arrived, name)[: len(parts)]
         cells.append(Cells(*(values[len(parts) :] for values in arrived)))
-        places = np.append(parts, np.arange(number, number + len(sent.cells) - len(parts)))
-        leaves.append(places[arrived.first != NOT_HERE])
         number += len(sent.cells) - len(parts)
         bodies += len(sent.bodies)
     below = [sent.cells[len(tree.parts.of(rank)) :] for rank, sent in received]
-    complete = tree._replace(
+    return tree._replace(
         cells=joined(cells),
         bodies=_with_bodies(tree.bodies, [sent.bodies for _, sent in received]),
         expansions=_with_cells(tree, below),
     )
-    arrays = (complete.cells, complete.bodies, complete.expansions, tree.method.tables)
-    place_all(np.concatenate(leaves), *arrays)
-    return complete
 
 
 def _linked(rows: Rows, cells: int, bodies: int) -> Cells:
@@ -222,19 +215,8 @@ def _linked(rows: Rows, cells: int, bodies: int) -> Cells:
 def _with_bodies(bodies: SortedBodies, others: Sequence[Rows]) -> SortedBodies:
     """Return bodies with those of other ranks behind them, (M, 4): positions and masses."""
     mass = np.concatenate([bodies.mass, *(rows[:, 3] for rows in others)])
-    offset = np.zeros((3, len(mass) + LANES), bodies.offset.dtype)
-    low = np.zeros_like(offset)
-    weight = np.zeros(len(mass) + LANES, bodies.weight.dtype)
-    offset[:, : len(bodies.mass)] = bodies.offset[:, : len(bodies.mass)]
-    low[:, : len(bodies.mass)] = bodies.low[:, : len(bodies.mass)]
-    weight[: len(bodies.mass)] = bodies.weight[: len(bodies.mass)]
-    return bodies._replace(
-        position=np.concatenate([bodies.position, *(rows[:, :3] for rows in others)]),
-        mass=mass,
-        offset=offset,
-        low=low,
-        weight=weight,
-    )
+    position = np.concatenate([bodies.position, *(rows[:, :3] for rows in others)])
+    return bodies._replace(position=position, mass=mass, columns=columns_of(position, mass))
 
 
 def _with_cells(tree: GrownTree, others: Sequence[Rows]) -> Expansions:

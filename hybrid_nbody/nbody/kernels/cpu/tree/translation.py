@@ -5,9 +5,14 @@ that every number is near 1 whatever the units: then derivatives of 1 / u follow
 ``D^(m)_(a + e) = x_e D^(m + 1)_a + a_e D^(m + 1)_(a - e)`` with ``D^(m)_0 = (-1)^m (2 m - 1)!!``
 (McMurchie & Davidson, J. Comput. Phys. 26, 1978, for Gaussians). All loops over terms are unrolled
 here, when the code is generated; the order is that of the `binomials` of `Tables`.
+
+Where multipoles are in float64, only the products of low orders are: each order is smaller than the
+one before by the ratio of the cells' sizes to their distance, and so is its rounding. The others
+are in float32, which takes half the time.
 """
 
 import math
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -26,7 +31,6 @@ from hybrid_nbody.backends.simd.hints import VECTOR_MATH
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, SUMMARY, pitch_of
 from hybrid_nbody.nbody.kernels.multi_indices import (
     MultiIndex,
-    indices_of,
     multi_indices,
     number_of_terms,
     raised,
@@ -38,8 +42,17 @@ INT64 = ir.IntType(64)
 REGISTER = 64
 """Bytes of a vector register; memory of vectors is aligned to it."""
 
+LEADING = 2
+"""Largest sum of the orders of two terms whose product is in float64 where multipoles are."""
+
+LEADING_TERMS = number_of_terms(LEADING)
+
 TARGETS_AT_ONCE = 8
 """Terms of the result that are summed side by side, each in a register of its own."""
+
+
+TRANSLATED = REGISTER // 4
+"""Sources that are translated at once, a lane each in float32."""
 
 
 def lanes_of(dtype: Any) -> int:
@@ -70,11 +83,26 @@ class VectorCode:
 
     def broadcast(self, value: Any) -> Any:
         """Return a vector of a number that is known only when the code runs."""
+        if value.type != self.number:
+            value = self.builder.fptrunc(value, self.number)
         return broadcast_value(self.builder, value, self.lanes)
 
     def load(self, pointer: Any, index: int, align: int = REGISTER) -> Any:
         """Return the vector of index `index` at a pointer to numbers."""
         return self.builder.load(self._address(pointer, index), align=align)
+
+    def load_rounded(self, pointer: Any, index: int) -> Any:
+        """Return the vector of index `index` at a pointer to numbers of this type or float64."""
+        if pointer.type.pointee == self.number:
+            return self.load(pointer, index, self.bytes)
+        half = self.lanes // 2
+        wide = ir.VectorType(ir.DoubleType(), half)
+        parts = []
+        for start in range(index * self.lanes, (index + 1) * self.lanes, half):
+            element = self.builder.gep(pointer, [INT64(start)])
+            value = self.builder.load(self.builder.bitcast(element, wide.as_pointer()), align=8)
+            parts.append(self.builder.fptrunc(value, ir.VectorType(self.number, half)))
+        return self.builder.shuffle_vector(*parts, shuffle_mask(range(self.lanes)))
 
     def store(self, value: Any, pointer: Any, index: int) -> None:
         """Store the vector of index `index`."""
@@ -168,16 +196,43 @@ def allocate_vectors(typing_context, dtype, count):
     return types.CPointer(dtype.dtype)(dtype, count), generate
 
 
+@dataclass(frozen=True)
+class Sources:
+    """Cells, a lane each, and where their expansions are; all values of the generated code.
+
+    Attributes
+    ----------
+    multipole : address
+        Rows of multipoles, in float32 or float64.
+    pitch : int
+        Length of a row.
+    centre : address of float64
+        Rows of four numbers.
+    summary : address of float32
+    cells : address of int32
+    """
+
+    multipole: Any
+    pitch: int
+    centre: Any
+    summary: Any
+    cells: Any
+
+    def since(self, code: VectorCode, lane: int) -> "Sources":
+        """Return the cells from a lane on."""
+        return replace(self, cells=code.builder.gep(self.cells, [INT64(lane)]))
+
+
 @intrinsic
 def translate(typing_context, binomials, multipole, centre, summary, sources, target, scratch):
-    """Add the expansions of as many sources as there are lanes to that of a target.
+    """Add the expansions of TRANSLATED sources to that of a target.
 
     Parameters
     ----------
     binomials : tuple of float
         Of the order.
     multipole : address
-        Rows of multipoles, in the working type.
+        Rows of multipoles, in float32 or float64.
     centre : address of float64
         Rows of centres, of four numbers.
     summary : address of float32
@@ -185,33 +240,61 @@ def translate(typing_context, binomials, multipole, centre, summary, sources, ta
     sources : address of int32
         The cells.
     target : tuple
-        Address of its centre, its edge and the softening length squared, in the working type.
+        Address of its centre, its edge and the softening length squared.
     scratch : tuple
-        Addresses, each of as many vectors as there are terms: for multipoles, for derivatives, and
-        the sums of the result, to which is added.
+        Addresses, each of as many vectors of float32 as there are terms: for multipoles, for
+        derivatives, and the sums of the result, to which is added; and that of the sums of
+        `LEADING_TERMS` vectors of float64, to which is added where multipoles are in float64.
     """
     order = len(binomials) - 1
-    dtype = multipole.dtype
+    in_double = multipole.dtype == types.float64
 
     def generate(context, builder, signature, values):
-        code = VectorCode(context, builder, dtype)
         _, rows, centres, summaries, indices, at, memory = values
-        point, edge, eps2 = (builder.extract_value(at, k) for k in range(3))
-        moments, derivatives, result = (builder.extract_value(memory, k) for k in range(3))
-        terms = number_of_terms(order)
-        pitch = pitch_of(terms)
-        towards = code.differences(code.rows(centres, INT64(4), indices), point)
-        inverse = code.inverse_root(code.squares(towards, code.broadcast(eps2)))
-        ratio = code.multiply(edges_of(code, summaries, indices), inverse)
-        load_multipoles(code, order, code.rows(rows, INT64(pitch), indices), ratio, moments)
-        unit = [code.multiply(x, inverse) for x in towards]
-        store_derivatives(code, order, unit, derivatives)
-        scale = code.multiply(code.broadcast(edge), inverse)
-        contract(code, order, (moments, derivatives), (inverse, scale), result)
+        some = Sources(rows, pitch_of(number_of_terms(order)), centres, summaries, indices)
+        moments, derivatives, sums, leading = (builder.extract_value(memory, k) for k in range(4))
+        single = VectorCode(context, builder, types.float32)
+        lowest = LEADING + 1 if in_double else 0
+        add_orders(single, (lowest, order), some, at, (moments, derivatives, sums))
+        if in_double:
+            double = VectorCode(context, builder, types.float64)
+            wide = [builder.bitcast(block, leading.type) for block in (moments, derivatives)]
+            for lane in range(0, single.lanes, double.lanes):
+                add_orders(double, (0, LEADING), some.since(double, lane), at, (*wide, leading))
         return context.get_dummy_value()
 
     arguments = (binomials, multipole, centre, summary, sources, target, scratch)
     return types.void(*arguments), generate
+
+
+def add_orders(
+    code: VectorCode, orders: tuple[int, int], sources: Sources, target: Any, scratch: Any
+) -> None:
+    """Add the products of terms whose orders have a sum between two to the expansion of a target.
+
+    Parameters
+    ----------
+    code : VectorCode
+    orders : (int, int)
+        The smallest sum, and the largest.
+    sources : Sources
+        As many as there are lanes.
+    target : tuple
+        See `translate`.
+    scratch : tuple of address
+        For multipoles, for derivatives, and the sums of the result, in the type of `code`.
+    """
+    point, edge, eps2 = (code.builder.extract_value(target, k) for k in range(3))
+    moments, derivatives, sums = scratch
+    order = orders[1]
+    towards = code.differences(code.rows(sources.centre, INT64(4), sources.cells), point)
+    inverse = code.inverse_root(code.squares(towards, code.broadcast(eps2)))
+    ratio = code.multiply(edges_of(code, sources.summary, sources.cells), inverse)
+    rows = code.rows(sources.multipole, INT64(sources.pitch), sources.cells)
+    load_multipoles(code, order, rows, ratio, moments)
+    store_derivatives(code, order, [code.multiply(x, inverse) for x in towards], derivatives)
+    scale = code.multiply(code.broadcast(edge), inverse)
+    contract(code, orders, (moments, derivatives), (inverse, scale), sums)
 
 
 def edges_of(code: VectorCode, summaries: Any, indices: Any) -> Any:
@@ -233,7 +316,7 @@ def load_multipoles(code: VectorCode, order: int, rows: list[Any], ratio: Any, t
         factors.append(code.multiply(factors[-1], negative))
     indices = multi_indices(order)
     for block in range(0, len(indices), code.lanes):
-        columns = code.transposed([code.load(row, block // code.lanes, code.bytes) for row in rows])
+        columns = code.transposed([code.load_rounded(row, block // code.lanes) for row in rows])
         for k, index in enumerate(indices[block : block + code.lanes]):
             value = code.multiply(columns[k], factors[sum(index)]) if sum(index) else columns[k]
             code.store(value, to, block + k)
@@ -270,14 +353,15 @@ def derivative(
 
 
 def contract(
-    code: VectorCode, order: int, terms: tuple[Any, Any], scales: tuple[Any, Any], result: Any
+    code: VectorCode, orders: tuple[int, int], terms: tuple[Any, Any], scales: Any, result: Any
 ) -> None:
     """Add ``sum_b M_b D_(a + b)`` to each term a of the result, times its scale.
 
     Parameters
     ----------
     code : VectorCode
-    order : int
+    orders : (int, int)
+        The smallest and the largest order of a + b.
     terms : tuple
         Addresses of M and D.
     scales : tuple of vector
@@ -285,22 +369,23 @@ def contract(
     result : address
     """
     moments, derivatives = terms
-    indices = indices_of(order)
-    number = {index: k for k, index in enumerate(indices.all)}
+    lowest, order = orders
+    indices = multi_indices(order)
+    number = {index: k for k, index in enumerate(indices)}
     scale = scales[0]
     for n in range(order + 1):
-        targets = [index for index in indices.all if sum(index) == n]
-        sources = indices.all[: number_of_terms(order - n)]
+        targets = [index for index in indices if sum(index) == n]
+        sources = [index for index in indices if lowest <= n + sum(index) <= order]
         for start in range(0, len(targets), TARGETS_AT_ONCE):
             some = targets[start : start + TARGETS_AT_ONCE]
-            sums = [code.constant(0)] * len(some)
-            for row, source in enumerate(sources):
-                moment = code.load(moments, row)
+            totals = [code.constant(0)] * len(some)
+            for source in sources:
+                moment = code.load(moments, number[source])
                 for place, target in enumerate(some):
                     i, j, k = (a + b for a, b in zip(target, source, strict=True))
                     value = code.load(derivatives, number[i, j, k])
-                    sums[place] = code.add(sums[place], code.multiply(moment, value))
-            for total, target in zip(sums, some, strict=True):
+                    totals[place] = code.add(totals[place], code.multiply(moment, value))
+            for total, target in zip(totals, some, strict=True):
                 row = number[target]
                 before = code.load(result, row)
                 code.store(code.add(before, code.multiply(total, scale)), result, row)

@@ -26,7 +26,7 @@ BLOCKS = 64
 
 @njit(cache=True, error_model="numpy", parallel=True)
 def find_multipoles(which, cube_edge, cells, bodies, expansions, tables):
-    """Fill the expansions of some cells of a level, and offsets of the bodies of leaves.
+    """Fill the expansions of some cells of a level.
 
     Parameters
     ----------
@@ -57,16 +57,9 @@ def find_multipoles(which, cube_edge, cells, bodies, expansions, tables):
             summarize(cell, edge, total, tree)
 
 
-@njit(cache=True, error_model="numpy", parallel=True)
-def place_all(leaves, cells, bodies, expansions, tables):
-    """Fill in the bodies of some leaves as the near field reads them."""
-    for k in prange(leaves.size):
-        place_bodies(leaves[k], Tree(cells, bodies, expansions, tables))
-
-
 @linked_inline
 def measure_leaf(cell, tree):
-    """Find the box, centre, radius and tolerance of a leaf, and the offsets of its bodies."""
+    """Find the box, centre, radius and tolerance of a leaf."""
     first = tree.cells.first[cell]
     last = tree.cells.last[cell]
     position = tree.bodies.position
@@ -93,18 +86,6 @@ def measure_leaf(cell, tree):
             square += offset * offset
         radius2 = max(radius2, square)
     tree.expansions.summary[cell, RADIUS] = rounded_up(math.sqrt(radius2))
-    place_bodies(cell, tree)
-
-
-@linked_inline
-def place_bodies(leaf, tree):
-    """Fill in the bodies of a leaf as the near field reads them."""
-    for i in range(tree.cells.first[leaf], tree.cells.last[leaf]):
-        for axis in range(3):
-            offset = tree.bodies.position[i, axis] - tree.expansions.centre[leaf, axis]
-            tree.bodies.offset[axis, i] = offset
-            tree.bodies.low[axis, i] = offset - np.float64(tree.bodies.offset[axis, i])
-        tree.bodies.weight[i] = tree.bodies.mass[i]
 
 
 @linked_inline

@@ -16,7 +16,9 @@ from hybrid_nbody.nbody.kernels.cpu.tree.downward import evaluate, shift_to_chil
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     CELLS,
     DONE,
+    DOUBLE,
     EDGE,
+    EITHER,
     MISSING,
     MOST_LEVELS,
     MOST_TERMS,
@@ -25,15 +27,28 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     TOO_SHORT,
     Tree,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.near_field import add_near_field
-from hybrid_nbody.nbody.kernels.cpu.tree.translation import allocate_vectors, translate
+from hybrid_nbody.nbody.kernels.cpu.tree.near_field import ROW, add_near_field
+from hybrid_nbody.nbody.kernels.cpu.tree.translation import (
+    LEADING_TERMS,
+    TRANSLATED,
+    allocate_vectors,
+    translate,
+)
 from hybrid_nbody.nbody.kernels.cpu.tree.upward import row_of
 
 LEVELS = MOST_LEVELS + 2
 """Levels of a tree, and one more to which the lowest would leave sources."""
 
-VECTORS_OF_TERMS = 16 * MOST_TERMS
-"""Numbers of as many vectors as an expansion has terms, in float32: in float64 there are fewer."""
+VECTORS_OF_TERMS = TRANSLATED * MOST_TERMS
+"""Numbers of as many vectors of float32 as an expansion has terms."""
+
+DOUBLE_LANES = TRANSLATED // 2
+"""Numbers of a vector of float64."""
+
+SEVERAL = 4
+"""By how much the rounding of some forces may be more than that of one."""
+
+LEADING_VECTORS = DOUBLE_LANES * LEADING_TERMS
 
 
 @njit(error_model="numpy", fastmath=VECTOR_MATH, cache=True, parallel=True)
@@ -98,12 +113,9 @@ def descend(part, root, walk, method, tree, output):
         add_far_field(cell, distant, far, method, tree)
         output.costs[part] += distant * walk.cost_of_expansion
         if tree.cells.children[cell] == 0:
-            output.costs[part] += pairs_of(cell, nearby, near, tree)
-            potentials = walk.wanted == POTENTIALS
-            evaluate(cell, potentials, tree, output.sums)
-            exact = rounding_counts(cell, nearby, near, method[1], tree)
-            law = (potentials, method[1].eps2, exact)
-            add_near_field(cell, nearby, near, law, tree, output.sums)
+            output.costs[part] += pairs_of(cell, near[:nearby], tree)
+            evaluate(cell, walk.wanted == POTENTIALS, tree, output.sums)
+            add_nearby_leaves(cell, near[:nearby], walk, method[1], tree, output.sums)
         if tree.cells.children[cell] > 0:
             shift_to_children(cell, tree)
         height = push_children(cell, tree, stack, height)
@@ -210,31 +222,59 @@ def find_sources(cell, numbers, method, tree, waiting, lists, marks):
 
 
 @linked_inline
-def pairs_of(leaf, nearby, near, tree):
+def pairs_of(leaf, near, tree):
     """Return the number of pairs of a leaf's bodies with those of nearby leaves."""
     sources = 0
-    for k in range(nearby):
-        sources += tree.cells.last[near[k]] - tree.cells.first[near[k]]
+    for source in near:
+        sources += tree.cells.last[source] - tree.cells.first[source]
     return sources * (tree.cells.last[leaf] - tree.cells.first[leaf])
 
 
 @linked_inline
-def rounding_counts(leaf, nearby, near, opening, tree):
-    """Return whether the rounding of places could count in the forces of nearby leaves.
+def add_nearby_leaves(leaf, near, walk, opening, tree, result):
+    """Add what nearby leaves do to a leaf's bodies, in float32 where that is exact enough."""
+    allowed = opening.error * tree.expansions.tolerance[leaf]
+    potentials = walk.wanted == POTENTIALS
+    in_double = walk.pairs == DOUBLE
+    if walk.pairs == EITHER:
+        in_double = forces_lose_too_much(near, allowed, opening.eps2, tree)
+    if in_double:
+        row = carray(allocate_vectors(np.float64, ROW), ROW)
+        add_near_field(leaf, near, (potentials, opening.eps2, False), row, tree, result)
+    else:
+        exact = places_lose_too_much(leaf, near, allowed, opening.eps2, tree)
+        row_of_float32 = carray(allocate_vectors(np.float32, ROW), ROW)
+        law = (potentials, opening.eps2, exact)
+        add_near_field(leaf, near, law, row_of_float32, tree, result)
+
+
+@linked_inline
+def forces_lose_too_much(near, allowed, eps2, tree):
+    """Return whether the rounding of forces of nearby bodies to float32 could count.
+
+    That of a body of mass m is at most ``2 / sqrt(27) m / eps^2``. Several can be that near.
+    """
+    largest = 0.0
+    for source in near:
+        for i in range(tree.cells.first[source], tree.cells.last[source]):
+            largest = max(largest, tree.bodies.mass[i])
+    return SEVERAL * 2.0**-24 * 2 / np.sqrt(27.0) * largest > allowed * eps2
+
+
+@linked_inline
+def places_lose_too_much(leaf, near, allowed, eps2, tree):
+    """Return whether the rounding of places to float32 could count in forces of nearby leaves.
 
     A place is off by the rounding of its distance from the centre of its leaf, and the force of a
     body of mass m then by at most ``m / eps^3`` times that.
     """
-    if tree.bodies.weight.itemsize > 4:
-        return False
     radius = tree.expansions.summary[leaf, RADIUS]
     largest = 0.0
-    for k in range(nearby):
-        mass = tree.expansions.multipole[row_of(near[k], tree)]
-        distance = radius + tree.expansions.summary[near[k], RADIUS]
+    for source in near:
+        mass = tree.expansions.multipole[row_of(source, tree)]
+        distance = radius + tree.expansions.summary[source, RADIUS]
         largest = max(largest, np.float64(mass) * np.float64(distance))
-    allowed = opening.error * tree.expansions.tolerance[leaf]
-    return largest * 2.0**-24 > allowed * opening.eps2**1.5
+    return largest * 2.0**-24 > allowed * eps2**1.5
 
 
 @linked_inline
@@ -252,26 +292,25 @@ def overlap(cell, source, tree):
 def add_far_field(cell, distant, far, method, tree):
     """Add the expansions of distant sources to that of a cell."""
     binomials, opening = method
-    working = tree.expansions.multipole.dtype.type
-    lanes = 64 // tree.expansions.multipole.itemsize
     terms = tree.tables.orders.size
-    moments = allocate_vectors(working, VECTORS_OF_TERMS)
-    derivatives = allocate_vectors(working, VECTORS_OF_TERMS)
-    sums = carray(allocate_vectors(working, VECTORS_OF_TERMS), VECTORS_OF_TERMS)
-    for k in range(terms * lanes):
-        sums[k] = 0
-    edge = tree.expansions.summary[cell, EDGE]
-    target = (address_at(tree.expansions.centre, 4 * cell), working(edge), working(opening.eps2))
-    scratch = (moments, derivatives, address_of(sums))
+    moments = allocate_vectors(np.float32, VECTORS_OF_TERMS)
+    derivatives = allocate_vectors(np.float32, VECTORS_OF_TERMS)
+    sums = carray(allocate_vectors(np.float32, VECTORS_OF_TERMS), VECTORS_OF_TERMS)
+    leading = carray(allocate_vectors(np.float64, LEADING_VECTORS), LEADING_VECTORS)
+    sums[: terms * TRANSLATED] = 0
+    leading[:] = 0
+    edge = np.float64(tree.expansions.summary[cell, EDGE])
+    target = (address_at(tree.expansions.centre, 4 * cell), edge, opening.eps2)
+    scratch = (moments, derivatives, address_of(sums), address_of(leading))
     centre = address_at(tree.expansions.centre, 0)
     summary = address_at(tree.expansions.summary, 0)
     multipole = address_of(tree.expansions.multipole)
     nothing = tree.cells.first.size  # the row behind the last cell
-    for k in range(distant, distant + lanes):
-        far[k] = nothing
-    for start in range(0, distant, lanes):
+    far[distant : distant + TRANSLATED] = nothing
+    for start in range(0, distant, TRANSLATED):
         translate(binomials, multipole, centre, summary, address_at(far, start), target, scratch)
-    add_sums(cell, terms, lanes, sums, tree)
+    add_sums(cell, terms, TRANSLATED, sums, tree)
+    add_sums(cell, LEADING_TERMS, DOUBLE_LANES, leading, tree)
 
 
 @linked_inline
