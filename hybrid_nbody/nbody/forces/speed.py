@@ -1,6 +1,6 @@
 """How fast forces are on a device, for the choice between them and for the plan of a run.
 
-Measured on a core of an AMD EPYC (Zen 4) and on one H200, interactions and crossovers of GPUs on an
+Measured on a core of an AMD EPYC (Zen 5) and on one H200, interactions and crossovers of GPUs on an
 H100: whole forces on Plummer spheres with a softening of 0.01; rates with 131072 bodies and more
 (`docs/many-bodies.md`). Other devices are slower or faster, but hardly in other proportions.
 """
@@ -60,21 +60,42 @@ def _row(rows: Rows, accuracy: float) -> float:
 
 
 CORE = Speed(
-    pairs={"single": 4.9e9, "mixed": 2.1e9, "double": 1.7e9},
-    bodies=((3e-3, 1.3e6), (3e-4, 0.8e6), (3e-5, 0.4e6), (3e-6, 0.16e6), (0.0, 0.04e6)),
-    in_double=0.6,
+    pairs={"single": 11.5e9, "mixed": 6.2e9, "double": 3.8e9},
+    bodies=(
+        (3e-3, 2.3e6),
+        (3e-4, 1.8e6),
+        (3e-5, 0.9e6),
+        (3e-6, 0.5e6),
+        (3e-7, 0.23e6),
+        (0.0, 0.12e6),
+    ),
+    in_double=0.7,
     fixed=1e-3,
     crossovers={
         "single": (
-            (3e-3, 10_000),
-            (3e-4, 12_500),
-            (3e-5, 19_000),
-            (3e-6, 33_000),
-            (3e-7, 80_000),
-            (0.0, 130_000),
+            (3e-3, 7_900),
+            (3e-4, 11_000),
+            (3e-5, 20_000),
+            (3e-6, 28_000),
+            (3e-7, 51_000),
+            (0.0, 93_000),
         ),
-        "mixed": ((3e-3, 5_000), (3e-4, 8_000), (3e-5, 13_000), (3e-6, 25_000), (0.0, 50_000)),
-        "double": ((3e-3, 3_500), (3e-4, 5_500), (3e-5, 9_000), (3e-6, 20_000), (0.0, 40_000)),
+        "mixed": (
+            (3e-3, 5_900),
+            (3e-4, 8_600),
+            (3e-5, 14_000),
+            (3e-6, 21_000),
+            (3e-7, 39_000),
+            (0.0, 72_000),
+        ),
+        "double": (
+            (3e-3, 4_100),
+            (3e-4, 4_800),
+            (3e-5, 8_500),
+            (3e-6, 12_000),
+            (3e-7, 22_000),
+            (0.0, 42_000),
+        ),
     },
     crossovers_stay=True,
 )
