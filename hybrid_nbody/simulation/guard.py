@@ -67,6 +67,7 @@ class Guard:
         self.max_energy_error = max_energy_error
         self.good_step = self.model.step
         self.calm_step = self.model.step
+        self._known: list[object] = []
 
     @property
     def model(self) -> Model:
@@ -87,11 +88,9 @@ class Guard:
             `NumericalError` on every rank, naming the step and the first bad row.
         """
         fields = [field for field in self.model.fields().values() if _is_guarded(field)]
-        on_device = [field for field in fields if field.array is not None]
-        on_host = [field for field in fields if field.array is None]
         moment = Moment.of(self.model)
-        first_rows = self._start_look(on_device, on_host)
-        return lambda: self._finish_check([*on_device, *on_host], moment, first_rows())
+        first_rows = self._start_look(fields)
+        return lambda: self._finish_check(fields, moment, first_rows())
 
     def _finish_check(self, fields: Sequence[Field], moment: Moment, own: Sequence[int]) -> None:
         """Look at the first bad rows of all ranks."""
@@ -103,18 +102,32 @@ class Guard:
                 raise self._error(moment, what, self.good_step)
         self.good_step = moment.step
 
-    def _start_look(
-        self, on_device: Sequence[Field], on_host: Sequence[Field]
-    ) -> Callable[[], list[int]]:
+    def _start_look(self, fields: Sequence[Field]) -> Callable[[], list[int]]:
         """Return what waits for this rank's first bad row of each field.
 
         A look by the device at all arrays at once costs as much as at one: what takes the time is
-        to wait for the answer.
+        to wait for the answer. Arrays that stay as they are need no second look.
         """
-        arrays = [field.array for field in on_device]
+        rows = [field.shape[0] for field in fields]
+        new = [k for k, field in enumerate(fields) if not self._is_known(field)]
+        self._known = [field.array for field in fields if field.role is Role.STATIC]
+        on_device = [k for k in new if fields[k].array is not None]
+        arrays = [fields[k].array for k in on_device]
         look = self.model.backend.start_look(*arrays) if arrays else list
-        rows = [_first_bad_row(field) for field in on_host]
-        return lambda: [*map(_row_at, on_device, look()), *rows]
+        for k in new:
+            if fields[k].array is None:
+                rows[k] = _first_bad_row(fields[k])
+
+        def found() -> list[int]:
+            for k, place in zip(on_device, look(), strict=True):
+                rows[k] = _row_at(fields[k], place)
+            return rows
+
+        return found
+
+    def _is_known(self, field: Field) -> bool:
+        """Return whether a field stays as it was when it was looked at."""
+        return field.array is not None and any(field.array is known for known in self._known)
 
     def check_energy(self, diagnostics: Mapping[str, Diagnostics]) -> None:
         """Check that the energy has not run away.

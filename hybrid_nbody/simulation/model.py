@@ -91,7 +91,7 @@ class Field:
     @property
     def row_bytes(self) -> int:
         """Size of one row in bytes."""
-        return int(np.prod(self.shape[1:], dtype=int)) * self.dtype.itemsize
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
 
     @property
     def total_bytes(self) -> int:

@@ -130,6 +130,38 @@ def test_a_device_looks_at_all_arrays_at_once(communicator):
     assert "velocity of body 9 is" in message_of(guard.check_numbers)
 
 
+class ConstantModel(DeviceModel):
+    """The same, whose masses are in one array as long as it stays as it is."""
+
+    def __init__(self, communicator):
+        super().__init__(communicator)
+        self.seen = []
+        self.mass = None
+
+    def start_look(self, *arrays):
+        self.seen.append(sum(array is self.mass for array in arrays))
+        return super().start_look(*arrays)
+
+    def _spoilt(self, field):
+        field = super()._spoilt(field)
+        if field.name != "bodies/mass":
+            return field
+        if self.mass is None:
+            self.mass = field.array
+        return Field(**vars(field) | {"array": self.mass})
+
+
+def test_an_array_that_stays_as_it_is_is_looked_at_once(communicator):
+    model = ConstantModel(communicator)
+    guard = guard_of(model, communicator, max_energy_error=0.1)
+    for _ in range(3):
+        guard.check_numbers()
+    assert model.seen == [1, 0, 0]
+    model.mass = None
+    model.bad["bodies/mass", 5] = math.nan
+    assert "mass of body 5 is" in message_of(guard.check_numbers)
+
+
 # ---- Energy --------------------------------------------------------------------------------------
 
 
