@@ -23,7 +23,7 @@ LOOK = (
 """The options of how a movie looks: name, what it takes, and what it is."""
 
 FIELD = (
-    "which field of a fluid: density, speed, vorticity, pressure, divergence, q_criterion, or a "
+    "which field of a grid: density, speed, vorticity, pressure, divergence, q_criterion, or a "
     "scalar by its name"
 )
 

@@ -43,7 +43,7 @@ class Advection:
         is_thin = bool(self.solids.thin.bounds)
         needed = self.windows.needed or is_thin
         cells = self.grid.largest_speed(flow) * -self.scale if needed else 0.0
-        self._make_room(self.windows.depth(cells))
+        self._fit_windows(self.windows.depth(cells))
         self.flow = [self._window(array, name) for name, array in zip("uvw", flow, strict=True)]
         self.walls: list[Seen] = []
         if is_thin:
@@ -57,7 +57,7 @@ class Advection:
         reach = int(min(cells, max(self.grid.cells))) + BEYOND
         self.beside = solids.thin.region(self.grid, reach)
 
-    def _make_room(self, depth: int) -> None:
+    def _fit_windows(self, depth: int) -> None:
         """Make windows of a depth, or deeper ones than before."""
         if not self.windows.needed:
             return

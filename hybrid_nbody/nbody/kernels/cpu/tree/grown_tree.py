@@ -187,7 +187,7 @@ def grow(
         cube=cube,
         cells=cells,
         bodies=sorted_bodies,
-        expansions=_room(method, len(cells.first), cube),
+        expansions=_empty_expansions(method, len(cells.first), cube),
         opening=opening,
     )
     below = np.arange(len(parts.cells), len(cells.first))
@@ -231,7 +231,7 @@ def _sorted(bodies: Vectors) -> SortedBodies:
     )
 
 
-def _room(method: Method, number: int, cube: Cube) -> Expansions:
+def _empty_expansions(method: Method, number: int, cube: Cube) -> Expansions:
     """Return memory for the expansions of cells, the row behind them filled."""
     expansions = Expansions(
         centre=np.empty((number + 1, 4)),

@@ -165,7 +165,7 @@ class Walk(NamedTuple):
 
 
 DONE, TOO_SHORT, MISSING = range(3)
-"""How a walk ends: with all sums, for want of room for sources, or of a cell of another rank."""
+"""How a walk ends: with all sums, for lack of memory for sources, or of a cell of another rank."""
 
 
 class Output(NamedTuple):

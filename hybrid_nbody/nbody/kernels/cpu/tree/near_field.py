@@ -5,8 +5,10 @@ that vectors of sources are full; two targets at a time meet them, a vector afte
 leaf's own bodies come first: there a body leaves out itself.
 
 A row is in float32 or float64. Where softening does not keep bodies from coming so close that the
-rounding of their places to float32 would count, it has the low parts of places too.
+rounding of their offsets to float32 would count, it has the low parts of offsets too.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,6 +43,46 @@ FAR_AWAY = 2.0**40
 """In units of the kernels: its square and its cube are within the range of float32."""
 
 
+class Law(NamedTuple):
+    """What is summed over pairs.
+
+    Attributes
+    ----------
+    potentials : bool
+        Whether potentials are, or accelerations.
+    eps2 : float
+        The softening length squared.
+    exact : bool
+        Whether low parts of offsets count.
+    """
+
+    potentials: bool
+    eps2: float
+    exact: bool
+
+
+class Target(NamedTuple):
+    """A body of the leaf, every number in all lanes of a vector.
+
+    Attributes
+    ----------
+    offset, low : tuple of vector
+        From the centre of the leaf, and what rounding took from that.
+    eps2 : vector
+        The softening length squared.
+    nothing : vector
+        Zeros.
+    exact : bool
+        Whether low parts of offsets count.
+    """
+
+    offset: Any
+    low: Any
+    eps2: Any
+    nothing: Any
+    exact: bool
+
+
 @linked_inline
 def add_near_field(leaf, near, law, row, tree, result):
     """Add what the bodies of nearby leaves, this one among them, do to a leaf's bodies.
@@ -50,9 +92,7 @@ def add_near_field(leaf, near, law, row, tree, result):
     leaf : int
     near : array of int32
         The nearby leaves.
-    law : tuple
-        Whether potentials are summed, or accelerations; the softening length squared; and whether
-        low parts of places count.
+    law : Law
     row : (ROW,) array of float32 or float64
         Scratch memory, in the type in which pairs are computed.
     tree : Tree
@@ -70,7 +110,7 @@ def add_near_field(leaf, near, law, row, tree, result):
             source = near[k]
             first = tree.cells.first[source] + taken
             count = min(tree.cells.last[source] - first, SOURCES - filled)
-            append((first, count), leaf, law[2], tree, row, filled)
+            append((first, count), leaf, law.exact, tree, row, filled)
             filled += count
             of_leaf += count if source == leaf else 0
             taken += count
@@ -94,7 +134,7 @@ def bring_to_front(leaf, near):
 @linked_inline
 def add_row(own, end, row, law, tree, result):
     """Add what the first sources of a row do to a leaf's bodies; see `add_accelerations`."""
-    if law[0]:
+    if law.potentials:
         add_potentials(own, end, row, law, tree, result)
     else:
         add_accelerations(own, end, row, law, tree, result)
@@ -114,11 +154,11 @@ def append(bodies, leaf, exact, tree, row, filled):
         centre = broadcast(tree.expansions.centre[leaf, axis])
         column = address_at(tree.bodies.columns, axis * end)
         for k in range(0, count, LANES):
-            place = load(column, first + k) - centre
-            high = converted(place, working)
+            offset = load(column, first + k) - centre
+            high = converted(offset, working)
             store(row, axis * PITCH + filled + k, high)
             if exact:
-                low = converted(place - converted(high, np.float64), working)
+                low = converted(offset - converted(high, np.float64), working)
                 store(row, LOW + axis * PITCH + filled + k, low)
     mass = address_at(tree.bodies.columns, 3 * end)
     for k in range(0, count, LANES):
@@ -154,8 +194,8 @@ def add_accelerations(own, end, row, law, tree, result):
     with_own = -(-of_leaf // LANES) * LANES
     for i in range(tree.cells.first[leaf], last, 2):
         other = min(i + 1, last - 1)
-        a = place_of(i, leaf, law, tree, working)
-        b = place_of(other, leaf, law, tree, working)
+        a = target_of(i, leaf, law, tree, working)
+        b = target_of(other, leaf, law, tree, working)
         lane_a = broadcast(working(i - first_own))
         lane_b = broadcast(working(other - first_own))
         total_a = (nothing, nothing, nothing)
@@ -184,25 +224,25 @@ def add_potentials(own, end, row, law, tree, result):
     last = tree.cells.last[leaf]
     with_own = -(-of_leaf // LANES) * LANES
     for i in range(tree.cells.first[leaf], last):
-        place = place_of(i, leaf, law, tree, working)
+        target = target_of(i, leaf, law, tree, working)
         lane = broadcast(working(i - first_own))
         total = broadcast(working(0))
         for start in range(0, with_own, LANES):
             own_lane = arange_from(working(start)) == lane
-            total = total + potential(row, start, place, own_lane)
+            total = total + potential(row, start, target, own_lane)
         for start in range(with_own, end, LANES):
-            total = total + potential(row, start, place, None)
+            total = total + potential(row, start, target, None)
         result[i, 3] += factor * np.float64(reduce_add(total))
 
 
 @linked_inline
-def place_of(i, leaf, law, tree, working):
-    """Return a body's place, its low part, eps^2, whether low parts count, and zeros."""
+def target_of(i, leaf, law, tree, working):
+    """Return a body as a target in the working type."""
     x, x_low = split(tree.bodies.position[i, 0] - tree.expansions.centre[leaf, 0], working)
     y, y_low = split(tree.bodies.position[i, 1] - tree.expansions.centre[leaf, 1], working)
     z, z_low = split(tree.bodies.position[i, 2] - tree.expansions.centre[leaf, 2], working)
-    eps2 = broadcast(working(law[1]))
-    return (x, y, z), (x_low, y_low, z_low), eps2, law[2], broadcast(working(0))
+    eps2 = broadcast(working(law.eps2))
+    return Target((x, y, z), (x_low, y_low, z_low), eps2, broadcast(working(0)), law.exact)
 
 
 @linked_inline
@@ -213,37 +253,37 @@ def split(value, working):
 
 
 @linked_inline
-def difference(row, at, axis, place):
+def difference(row, at, axis, target):
     """Return a component of the vectors from a body to the sources of a row from `at` on."""
-    result = load(row, axis * PITCH + at) - place[0][axis]
-    if place[3]:
-        result = result + (load(row, LOW + axis * PITCH + at) - place[1][axis])
+    result = load(row, axis * PITCH + at) - target.offset[axis]
+    if target.exact:
+        result = result + (load(row, LOW + axis * PITCH + at) - target.low[axis])
     return result
 
 
 @linked_inline
-def attracted(row, at, place, own, total):
+def attracted(row, at, target, own, total):
     """Add m d / r^3, up to a constant, of the sources of a row from `at` on to sums."""
-    x = difference(row, at, 0, place)
-    y = difference(row, at, 1, place)
-    z = difference(row, at, 2, place)
-    square = x * x + (y * y + (z * z + place[2]))
+    x = difference(row, at, 0, target)
+    y = difference(row, at, 1, target)
+    z = difference(row, at, 2, target)
+    square = x * x + (y * y + (z * z + target.eps2))
     estimate = estimate_inverse_root(square)
     weight = load(row, MASS + at) * estimate * cube_over_estimate(square, estimate)
     if own is not None:
-        weight = select(own, place[4], weight)
+        weight = select(own, target.nothing, weight)
     return total[0] + weight * x, total[1] + weight * y, total[2] + weight * z
 
 
 @linked_inline
-def potential(row, at, place, own):
+def potential(row, at, target, own):
     """Return m / r up to a constant, of the sources of a row from `at` on."""
-    x = difference(row, at, 0, place)
-    y = difference(row, at, 1, place)
-    z = difference(row, at, 2, place)
-    square = x * x + (y * y + (z * z + place[2]))
+    x = difference(row, at, 0, target)
+    y = difference(row, at, 1, target)
+    z = difference(row, at, 2, target)
+    square = x * x + (y * y + (z * z + target.eps2))
     estimate = estimate_inverse_root(square)
     value = load(row, MASS + at) * estimate * root_over_estimate(square, estimate)
     if own is not None:
-        value = select(own, place[4], value)
+        value = select(own, target.nothing, value)
     return value

@@ -27,7 +27,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     TOO_SHORT,
     Tree,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.near_field import ROW, add_near_field
+from hybrid_nbody.nbody.kernels.cpu.tree.near_field import ROW, Law, add_near_field
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import (
     LEADING_TERMS,
     TRANSLATED,
@@ -237,19 +237,19 @@ def add_nearby_leaves(leaf, near, walk, opening, tree, result):
     potentials = walk.wanted == POTENTIALS
     in_double = walk.pairs == DOUBLE
     if walk.pairs == EITHER:
-        in_double = forces_lose_too_much(near, allowed, opening.eps2, tree)
+        in_double = rounding_of_forces_counts(near, allowed, opening.eps2, tree)
     if in_double:
         row = carray(allocate_vectors(np.float64, ROW), ROW)
-        add_near_field(leaf, near, (potentials, opening.eps2, False), row, tree, result)
+        add_near_field(leaf, near, Law(potentials, opening.eps2, False), row, tree, result)
     else:
-        exact = places_lose_too_much(leaf, near, allowed, opening.eps2, tree)
+        exact = rounding_of_offsets_counts(leaf, near, allowed, opening.eps2, tree)
         row_of_float32 = carray(allocate_vectors(np.float32, ROW), ROW)
-        law = (potentials, opening.eps2, exact)
+        law = Law(potentials, opening.eps2, exact)
         add_near_field(leaf, near, law, row_of_float32, tree, result)
 
 
 @linked_inline
-def forces_lose_too_much(near, allowed, eps2, tree):
+def rounding_of_forces_counts(near, allowed, eps2, tree):
     """Return whether the rounding of forces of nearby bodies to float32 could count.
 
     That of a body of mass m is at most ``2 / sqrt(27) m / eps^2``. Several can be that near.
@@ -262,10 +262,10 @@ def forces_lose_too_much(near, allowed, eps2, tree):
 
 
 @linked_inline
-def places_lose_too_much(leaf, near, allowed, eps2, tree):
-    """Return whether the rounding of places to float32 could count in forces of nearby leaves.
+def rounding_of_offsets_counts(leaf, near, allowed, eps2, tree):
+    """Return whether the rounding of offsets to float32 could count in forces of nearby leaves.
 
-    A place is off by the rounding of its distance from the centre of its leaf, and the force of a
+    An offset is off by the rounding of its distance from the centre of its leaf, and the force of a
     body of mass m then by at most ``m / eps^3`` times that.
     """
     radius = tree.expansions.summary[leaf, RADIUS]
