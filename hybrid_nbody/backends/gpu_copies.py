@@ -1,12 +1,18 @@
 """Copies of a GPU's arrays on their way to the host."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.downloads import Download
 
 if TYPE_CHECKING:
     from hybrid_nbody.backends.gpu import GpuBackend
+
+MOST_PINNED = 64 << 20
+"""Bytes of a copy, at most, that goes into pinned memory, which CuPy keeps to be used again."""
 
 
 def in_one_piece(array: Array) -> Array:
@@ -32,5 +38,15 @@ class Snapshot(Download):
         """See `Download`; the memory of the GPU is free once the copy is dropped."""
         with self._backend.cupy.cuda.Device(self._backend.device):
             self._backend.downloads.wait_event(self._made)
-            found: Array = self._copy.get(stream=self._backend.downloads)
+            found = self._host_memory()
+            self._copy.get(out=found, stream=self._backend.downloads, blocking=False)
+            self._backend.downloads.synchronize()
         return found
+
+    def _host_memory(self) -> Array:
+        """Return memory for the copy: while it goes into other than pinned, launches wait."""
+        copy = self._copy
+        if copy.nbytes <= MOST_PINNED:
+            with suppress(self._backend.cupy.cuda.runtime.CUDARuntimeError):  # there is no more
+                return self._backend.pinned(copy.shape, copy.dtype)
+        return np.empty(copy.shape, copy.dtype)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 
+from hybrid_nbody.backends import gpu_copies
+
 PARTS = {
     "all": lambda array: array,
     "a column": lambda array: array[:, 1],
@@ -24,3 +26,33 @@ def test_downloads_leave_the_stream_on_which_work_is_queued(part):
     with backend.to_host(rows) as staged:
         np.testing.assert_array_equal(staged, expected)
     assert backend.cupy.cuda.get_current_stream() == backend.stream
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("most_pinned", [0, 1 << 20])
+def test_a_copy_arrives_as_it_was_in_pinned_memory_or_other(monkeypatch, most_pinned):
+    monkeypatch.setattr(gpu_copies, "MOST_PINNED", most_pinned)
+    backend = make_backend("gpu")
+    before = np.arange(3000.0).reshape(1000, 3)
+    array = backend.upload(before)
+    copies = [backend.start_download(array) for _ in range(3)]
+    array += 1
+    for copy in copies:
+        np.testing.assert_array_equal(copy.rows(), before)
+        assert copy.nbytes == before.nbytes
+
+
+MEMORY_ALLOCATION = 2
+"""CUDA's error where there is no memory."""
+
+
+@pytest.mark.gpu
+def test_a_copy_arrives_where_no_memory_can_be_pinned(monkeypatch):
+    backend = make_backend("gpu")
+
+    def refuse(shape, dtype):
+        raise backend.cupy.cuda.runtime.CUDARuntimeError(MEMORY_ALLOCATION)
+
+    monkeypatch.setattr(backend, "pinned", refuse)
+    copy = backend.start_download(backend.upload(np.ones((5, 3))))
+    np.testing.assert_array_equal(copy.rows(), np.ones((5, 3)))
