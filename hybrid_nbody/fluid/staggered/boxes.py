@@ -34,17 +34,31 @@ STALLED = 0.8
 
 
 class Colours:
-    """Memory for a solution and a right-hand side by colour, which boxes use in turn."""
+    """Memory for a solution and a right-hand side by colour, which boxes use in turn.
 
-    def __init__(self) -> None:
+    It is made anew for a box whose planes are larger than those before. That is so on all ranks at
+    once, as their solvers need: these ask each other for addresses where memory is new.
+
+    Parameters
+    ----------
+    planes : int
+        Planes of the rank; a box of faces across z may have one less.
+    """
+
+    def __init__(self, planes: int) -> None:
+        self.planes = planes
+        self.plane = 0
         self.memory: Array = np.zeros(0)
 
     def pair(self, kernels: Kernels) -> tuple[Array, Array]:
         """Return both, whose values are old ones."""
         shape = (2, *kernels.colours_shape)
-        size = int(np.prod(shape))
-        if self.memory.size < size:
-            self.memory = kernels.colours(2).reshape(-1)
+        size = math.prod(shape)
+        plane = size // shape[2]
+        if plane > self.plane:
+            self.plane = plane
+            spare = 1 if kernels.slab.planes < self.planes else 0  # for a box of all planes
+            self.memory = kernels.colours(2 + spare).reshape(-1)
         x, b = self.memory[:size].reshape(shape)
         return x, b
 

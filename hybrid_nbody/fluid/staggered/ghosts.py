@@ -99,7 +99,7 @@ class Ghosts:
         self._reflect_planes(array, kind, homogeneous)
 
     def _fill_own(self, array: Array, kind: Kind, homogeneous: bool) -> None:
-        """Fill what other ranks see: rows and columns, and the lowest faces of the box."""
+        """Fill what needs no other rank: rows, columns and the faces of the box across z."""
         for axis in (0, 1):
             if not self.grid.periodic[axis]:
                 self._fill_axis(array, kind, axis, homogeneous)

@@ -30,7 +30,7 @@ class Memory:
         self.next: Vector = grid.vector()
         self.cell_scratch = grid.zeros()
         self.potential = grid.zeros()
-        self.colours = Colours()
+        self.colours = Colours(grid.planes)
 
     @cached_property
     def own(self) -> Vector:

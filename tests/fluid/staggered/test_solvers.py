@@ -1,5 +1,7 @@
 """Solvers of the staggered fluid: each leaves no divergence, and all find the same step."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from support.ranks import this_rank
@@ -159,10 +161,37 @@ def test_a_box_without_faces_is_left_alone(backend):
 
 def test_a_box_holds_the_faces_between_walls_alone(backend):
     grid = stepper_of(backend, this_rank(), WALLS, "red-black").grid
-    boxes = [Box(grid, axis, Colours(), grid.zeros) for axis in (None, 0, 1, 2)]
+    boxes = [Box(grid, axis, Colours(grid.planes), grid.zeros) for axis in (None, 0, 1, 2)]
     sizes = [(12, 8, 6), (11, 8, 6), (12, 7, 6), (12, 8, 5)]
     assert [box.cells for box in boxes] == sizes
     assert [box.shift for box in boxes] == [(0, 1, 1), (0, 1, 2), (0, 2, 1), (1, 1, 1)]
+
+
+class BoxOfPlanes:
+    """Kernels of a box with some planes of a size; `arrays` counts what they made."""
+
+    def __init__(self, planes, size):
+        self.slab = SimpleNamespace(planes=planes)
+        self.colours_shape = (2, planes + 2, size)
+        self.made = 0
+
+    def colours(self, number):
+        self.made += 1
+        return np.zeros((number, *self.colours_shape))
+
+
+def test_memory_of_boxes_is_made_anew_on_all_ranks_at_once():
+    """Peers ask each other where new memory is: a rank that did so alone would wait for ever."""
+    made = []
+    for fewer in (1, 0):  # the lowest rank has a plane less of the faces across z
+        colours = Colours(5)
+        boxes = [BoxOfPlanes(5 - fewer * (size == 64), size) for size in (48, 48, 64)]
+        boxes += [BoxOfPlanes(5, 64), *boxes]
+        for box in boxes:
+            pair = colours.pair(box)
+            assert [array.shape for array in pair] == [box.colours_shape] * 2
+        made.append([box.made for box in boxes])
+    assert made == [[1, 0, 1, 0, 1, 0, 1]] * 2
 
 
 @pytest.mark.parametrize("obstacles", [(), BALL], ids=["plain", "ball"])
