@@ -68,7 +68,7 @@ class Log:
                 file.flush()
         except FileError as error:
             self._failure = error
-            self._show(f"warning: {error}; the run goes on")
+            self._show(f"warning: {error}; no more lines are written there")
 
     def close(self) -> None:
         """Close the file.
@@ -82,7 +82,10 @@ class Log:
         self.file = None
         if file is None:
             return
-        with suppress(OSError):  # what could not be written is tried again
-            file.close()
+        try:
+            with file_errors(Path(file.name), "writing"):
+                file.close()  # what could not be written is tried again
+        except FileError as error:
+            self._failure = self._failure or error
         if self._failure:
             raise self._failure

@@ -51,6 +51,9 @@ FINISHED = "finished"
 CONDITION = "condition"
 """The outcome when something has happened at which the run was to stop."""
 
+ENDED = (FINISHED, CONDITION)
+"""The outcomes of a run that is not to be continued."""
+
 SIGNALLED = "stopped"
 """The outcome of a signal, or of the wall-clock limit."""
 
@@ -242,18 +245,18 @@ class Job:
             self.recorder.progress.close()
             with suppress(FileError):  # the disk may be full: the error itself is said in any case
                 self._end_trajectory(error)
-            self.log.note(f"error: {error}")
+            self._end_log(f"error: {error}")
             raise
         except KeyboardInterrupt:  # whoever called may go on: no thread must write any more
             self.recorder.progress.close()
             with suppress(FileError):
                 self.trajectory.abandon()
-            self.log.note("error: stopped at once by a second Ctrl-C")
+            self._end_log("error: stopped at once by a second Ctrl-C")
             raise
         seconds = time.perf_counter() - start
         self.recorder.close()
         self._summarise(outcome, self.model.step - first_step, seconds)
-        return 0 if outcome in (FINISHED, CONDITION) else STOPPED_EARLY
+        return 0 if outcome in ENDED else STOPPED_EARLY
 
     def _end_trajectory(self, error: HybridNBodyError) -> None:
         """Write what is left of the output after an error."""
@@ -261,6 +264,26 @@ class Job:
             self.trajectory.close()
         else:
             self.trajectory.abandon()
+
+    def _end_log(self, line: str) -> None:
+        """Note a last line; where it cannot be written, what ended the run counts."""
+        self.log.note(line)
+        with suppress(FileError):
+            self.log.close()
+
+    def _close_log(self, outcome: str) -> None:
+        """Close the log; one that was not written matters less than that a run is to be continued.
+
+        Raises
+        ------
+        FileError
+            A line could not be written, of a run that has ended.
+        """
+        try:
+            self.log.close()
+        except FileError:
+            if outcome in ENDED:
+                raise
 
     def _summarise(self, outcome: str, steps: int, seconds: float) -> None:
         """Say how the run ended, where its time went, and what to do next."""
@@ -277,7 +300,7 @@ class Job:
         for warning in self.limits.warnings(self.recorder.diagnostics):
             self.log.say(warning)
         self.log.say(self._ending(outcome))
-        self.communicator.only_on_root(self.log.close)
+        self.communicator.only_on_root(lambda: self._close_log(outcome))
 
     def _advice_on_ranks(self, parts: Mapping[str, float]) -> str:
         """Say whether one rank would be faster, where exchanges are measured; all call together."""

@@ -1,5 +1,6 @@
 """The log has the same words on the terminal and in the file; only the root writes."""
 
+import errno
 import io
 import re
 
@@ -97,7 +98,26 @@ def test_a_full_disk_is_said_once_and_again_at_the_end(console, tmp_path):
     log.say("second")
     what = f"{tmp_path / 'log.txt'}: writing failed: the disk is full"
     said = console.file.getvalue()
-    assert said == f"first\nwarning: {what}; the run goes on\nsecond\n"
+    assert said == f"first\nwarning: {what}; no more lines are written there\nsecond\n"
     with pytest.raises(FileError) as caught:
         log.close()
     assert str(caught.value) == what
+
+
+def test_a_disk_that_is_full_only_when_the_file_is_closed_is_named(console, tmp_path):
+    """File systems of networks tell of quotas then."""
+    log = Log(console)
+    log.open(tmp_path / "log.txt")
+    log.say("first")
+    file = log.file
+
+    class Full:
+        name = file.name
+
+        def close(self):
+            file.close()
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    log.file = Full()
+    with pytest.raises(FileError, match=r"log\.txt: writing failed: the disk is full$"):
+        log.close()
