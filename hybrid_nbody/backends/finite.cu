@@ -5,7 +5,7 @@ struct Array {
     long long size;
 };
 
-// `first` holds the size of each array, or the place of a number found before.
+// `first`, in memory of the host, holds the size of each array until a number is found.
 extern "C" __global__ void find_bad(int arrays, const Array *array, long long *first) {
     long long start = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     for (int k = 0; k < arrays; ++k)

@@ -1,13 +1,15 @@
 """A look for numbers that are not finite."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.base import Array, Mark
+from hybrid_nbody.backends.gpu_copies import untimed_mark
 from hybrid_nbody.backends.launch import CudaModule
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ def first_bad(array: NDArray[Any]) -> int:
 class FiniteLook:
     """Looks at several arrays in one launch; a reduction of CuPy would use a single block for each.
 
+    The kernel writes what it finds into memory of the host, as a rule nothing.
+
     Parameters
     ----------
     backend : GpuBackend
@@ -43,7 +47,6 @@ class FiniteLook:
         self._module = CudaModule(backend, SOURCE, {})
         self._places: tuple[tuple[int, int], ...] = ()  # of the arrays looked at last
         self._table: Array = None
-        self._first: Array = None  # the answers: sizes as long as all is well
 
     def begin(self, arrays: Sequence[Array]) -> Callable[[], list[int]]:
         """Queue a look; return a function that waits for it and returns the `first_bad` of each.
@@ -56,14 +59,15 @@ class FiniteLook:
         if not arrays:
             return list
         self._list(arrays)
-        largest = max(array.size for array in arrays)
-        threads = min(max(largest, 1), MOST_THREADS)
-        number = np.int32(len(arrays))
-        self._module.launch("find_bad", threads, BLOCK, number, self._table, self._first)
+        sizes = [array.size for array in arrays]
+        threads = min(max(*sizes, 1), MOST_THREADS)
         answer = self.backend.pinned(len(arrays), "i8")
-        done = self.backend.fetch(self._first, answer)  # beside what is queued next
-        kept = (*arrays, self._first)
-        return lambda: self._answer(kept, answer, done)
+        answer[:] = sizes
+        given = (np.int32(len(arrays)), self._table, np.uint64(answer.ctypes.data))
+        self._module.launch("find_bad", threads, BLOCK, *given)
+        kept = (*arrays, self._table)
+        done = untimed_mark(self.backend, self.backend.stream)
+        return partial(self._answer, answer, done, kept)
 
     def _list(self, arrays: Sequence[Array]) -> None:
         """Bring the places and sizes of the arrays to the device, if these are others than last."""
@@ -71,13 +75,9 @@ class FiniteLook:
         if places != self._places:
             self._places = places
             self._table = self.backend.upload(np.array(places, np.int64))
-            self._first = self._table[:, 1].copy()
 
-    def _answer(self, kept: Sequence[Array], answer: NDArray[np.int64], done: Any) -> list[int]:
-        """Wait for the answer; what was looked at, and the answers, are kept until then."""
+    def _answer(self, answer: NDArray[np.int64], done: Mark, kept: Sequence[Array]) -> list[int]:
+        """Return an answer once it is there; what is looked at is kept until then."""
         self.backend.wait(done)
         found: list[int] = answer.tolist()
-        *arrays, _ = kept
-        if found != [array.size for array in arrays]:
-            self._places = ()  # so that the next look begins with sizes again
         return found

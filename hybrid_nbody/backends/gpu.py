@@ -18,7 +18,7 @@ from numpy.typing import DTypeLike
 from hybrid_nbody.backends.base import Array, Backend, HostWait, Mark, Shape
 from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
 from hybrid_nbody.backends.finite import FiniteLook, first_bad
-from hybrid_nbody.backends.gpu_copies import Snapshot, in_one_piece
+from hybrid_nbody.backends.gpu_copies import Copies, in_one_piece, untimed_mark
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options, with_macros
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.downloads import Download
@@ -108,6 +108,7 @@ class GpuBackend(Backend):
         self.copies = cupy.cuda.Stream(non_blocking=True)
         self.downloads = cupy.cuda.Stream(non_blocking=True)  # steps never wait for these
         self._staging = Workspace(self.pinned)
+        self._started = Copies(self)
         self._compilers = ThreadPoolExecutor(COMPILERS)
         self._compiling: list[Future[Any]] = []
         self.nccl = _nccl_module()
@@ -144,21 +145,9 @@ class GpuBackend(Backend):
         if not isinstance(parts[0], self.cupy.ndarray):
             return super().start_download(*parts)
         try:
-            copy = self._copy(*parts)
+            return self._started.start(*parts)
         except self.cupy.cuda.memory.OutOfMemoryError:
             return super().start_download(*parts)
-        return Snapshot(self, copy)
-
-    def _copy(self, *parts: Array) -> Array:
-        """Return a copy on the GPU of an array, or of several as the components of one."""
-        if len(parts) > 1:
-            return self.cupy.stack(parts, axis=-1)
-        if not parts[0].flags.c_contiguous:
-            return parts[0].copy()
-        # a kernel of CuPy would have to be compiled first; its empty_like takes three times as long
-        copy = self.cupy.ndarray(parts[0].shape, parts[0].dtype)
-        copy.data.copy_from_device_async(parts[0].data, copy.nbytes, self.stream)
-        return copy
 
     def start_look(self, *arrays: Array) -> Callable[[], list[int]]:
         """See `Backend`; arrays on the GPU are looked at there, in one launch."""
@@ -228,11 +217,9 @@ class GpuBackend(Backend):
 
     def fetch(self, array: Array, host: Array) -> Mark:
         """Copy on a stream of its own, after all work that is queued so far."""
-        self.copies.wait_event(self.mark())
+        self.copies.wait_event(untimed_mark(self, self.stream))
         array.get(out=host, stream=self.copies, blocking=False)
-        done = self.cupy.cuda.Event()
-        done.record(self.copies)
-        return done
+        return untimed_mark(self, self.copies)
 
     def send(self, host: Array, array: Array) -> None:
         """Copy on the backend's stream."""

@@ -42,6 +42,23 @@ def test_a_copy_arrives_as_it_was_in_pinned_memory_or_other(monkeypatch, most_pi
         assert copy.nbytes == before.nbytes
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("fetched", [0, 3, 40], ids=lambda number: f"after {number}")
+def test_small_copies_hold_what_the_arrays_held_wherever_they_are_fetched(fetched):
+    backend = make_backend("gpu")
+    arrays = [backend.upload(np.full((size, 3), float(size))) for size in (0, 1, 331, 20_000)]
+    copies = []
+    for number in range(40):
+        copies += [(backend.start_download(array), array.get()) for array in arrays]
+        if number == fetched:
+            copies[-1][0].rows()
+        for array in arrays:
+            array *= 1.5
+    for copy, expected in copies:
+        np.testing.assert_array_equal(copy.rows(), expected)
+        assert copy.nbytes == expected.nbytes
+
+
 MEMORY_ALLOCATION = 2
 """CUDA's error where there is no memory."""
 
