@@ -116,6 +116,9 @@ def test_functions_of_cells_are_launched_in_the_same_way(backend):
     assert "run_limited_slope" in source
     ((name, grid, block, arguments, _),) = backend.launches
     assert (name, grid, block) == ("run_limited_slope", (2, 1, 1), BLOCK)
-    assert [int(number) for number in arguments[:6]] == [1, 2, 1, 3, 1, 39]
-    assert arguments[-2] == np.float32(0.5)
-    assert arguments[-1] is field
+    box, *others = arguments
+    region_parity_depth = (1, 2, 1, 3, 1, 39, 0, 1)
+    assert box.tolist() == [(*region_parity_depth, 4, 40, 0, 0)]
+    assert others[0] is field
+    assert others[1] == np.float32(0.5)
+    assert others[2] is field

@@ -18,9 +18,9 @@ from numba import int64, typeof
 
 from hybrid_nbody.backends.cells import Region, python_text, translation
 from hybrid_nbody.backends.cells.translation import (
+    ARRAYS,
     DIMENSIONS,
     NUMBERS,
-    CellFunction,
     described,
     sizes,
 )
@@ -59,9 +59,14 @@ class Program:
         self.number = NUMBERS[dtype]
 
     @cached_property
-    def _converters(self) -> dict[str, Callable[[Any], Any]]:
-        """What makes of each kind of argument what loops take."""
-        return {"Real": self.number, "Int": int, "Cells": _flat, "Table": _flat}
+    def _converters(self) -> Callable[[str], list[Callable[[Any], Any]]]:
+        return cache(self._converters_of)
+
+    def _converters_of(self, name: str) -> list[Callable[[Any], Any]]:
+        """Return what makes of each argument of a function what its loop takes."""
+        flat = dict.fromkeys(ARRAYS, _flat)
+        converters: dict[str, Callable[[Any], Any]] = {"Real": self.number, "Int": int, **flat}
+        return [converters[kind] for kind in self.functions[name].kinds]
 
     def compile(self, names: Sequence[str], width: int) -> None:
         """See `Program`; what is in the cache is loaded."""
@@ -97,20 +102,22 @@ class Program:
         *results: np.ndarray,
     ) -> None:
         """Call a loop, with the array that its results go to if it has any."""
-        function = self.functions[name]
-        given = (*sizes(function, arguments), *results, *self._converted(function, arguments))
-        self._loop(name, region[5] - region[4])(*region, parity, *given)
+        pairs = zip(self._converters(name), arguments, strict=True)
+        given = [convert(value) for convert, value in pairs]
+        of_arrays = sizes(self.functions[name], arguments)
+        loop = self._loop(name, region[5] - region[4])
+        loop(*region, parity, *of_arrays, *results, *given)
 
-    def _loop(self, name: str, width: int) -> Any:
+    @cached_property
+    def _loop(self) -> Callable[[str, int], Any]:
+        return cache(self._loop_of)
+
+    def _loop_of(self, name: str, width: int) -> Any:
         """Return the loop of a function over rows of some cells."""
         loop = getattr(self.loops, f"run_{name}")
         if self.faster is None or width < self.faster.LEAST:
             return loop
         return getattr(self.faster, f"run_{name}", loop)
-
-    def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
-        pairs = zip(function.kinds, arguments, strict=True)
-        return [self._converters[kind](value) for kind, value in pairs]
 
 
 def _flat(array: np.ndarray) -> np.ndarray:

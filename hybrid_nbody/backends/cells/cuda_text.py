@@ -5,11 +5,15 @@ import ast
 from hybrid_nbody.backends.cells.translation import DIMENSIONS, CellFunction
 
 SUM_THREADS = 512
-"""Threads of the block that sums a plane: each warp takes rows of it."""
+"""Threads of the block that sums a strip of a plane: each warp takes rows of it."""
+
+STRIP_ROWS = 32
+"""Rows of a strip: the same on any number of ranks, so that sums have the same bits."""
 
 HEADER = """
 #define at(index) (index)
 typedef {real} real;
+struct Box {{ int {box}; }};
 """
 
 FUNCTION = """
@@ -22,8 +26,9 @@ __device__ __forceinline__ {result} {name}({arguments})
 
 KERNELS = {
     "over_cells": """
-extern "C" __global__ void run_{name}({box}, {arguments})
+extern "C" __global__ void run_{name}(const Box box, {arguments})
 {{
+    {unpack}
     const int i = i0 + blockIdx.x * blockDim.x + threadIdx.x;
     const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
     const int k = k0 + blockIdx.z * blockDim.z + threadIdx.z;
@@ -31,8 +36,9 @@ extern "C" __global__ void run_{name}({box}, {arguments})
 }}
 """,
     "over_columns": """
-extern "C" __global__ void run_{name}({box}, {arguments})
+extern "C" __global__ void run_{name}(const Box box, {arguments})
 {{
+    {unpack}
     const int i = i0 + blockIdx.x * blockDim.x + threadIdx.x;
     const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
     const int k2 = k0 + (blockIdx.z * blockDim.z + threadIdx.z) * depth;
@@ -41,8 +47,9 @@ extern "C" __global__ void run_{name}({box}, {arguments})
 }}
 """,
     "of_colour": """
-extern "C" __global__ void run_{name}({box}, {arguments})
+extern "C" __global__ void run_{name}(const Box box, {arguments})
 {{
+    {unpack}
     const int j = j0 + blockIdx.y * blockDim.y + threadIdx.y;
     const int k2 = k0 + (blockIdx.z * blockDim.z + threadIdx.z) * depth;
     if (j >= j1) return;
@@ -54,12 +61,14 @@ extern "C" __global__ void run_{name}({box}, {arguments})
 }}
 """,
     "plane_sum": """
-extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
+extern "C" __global__ void run_{name}(const Box box, {arguments}, double *found)
 {{
+    {unpack}
     __shared__ double parts[{threads}];
-    const int k = k0 + blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int k = k0 + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int start_ = j0 + blockIdx.x * {strip}, end_ = min(start_ + {strip}, j1);
     double own = 0.0;
-    for (int j = j0 + warp; j < j1; j += {threads} / 32) {{
+    for (int j = start_ + warp; j < end_; j += {threads} / 32) {{
         #pragma unroll 4
         for (int i = i0 + lane; i < i1; i += 32) own += {name}({call});
     }}
@@ -68,16 +77,18 @@ extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
         __syncthreads();
         if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
     }}
-    if (threadIdx.x == 0) found[blockIdx.x] = parts[0];
+    if (threadIdx.x == 0) found[blockIdx.y * gridDim.x + blockIdx.x] = parts[0];
 }}
 """,
     "plane_largest": """
-extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
+extern "C" __global__ void run_{name}(const Box box, {arguments}, double *found)
 {{
+    {unpack}
     __shared__ double parts[{threads}];
-    const int k = k0 + blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int k = k0 + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int start_ = j0 + blockIdx.x * {strip}, end_ = min(start_ + {strip}, j1);
     double own = 0.0;
-    for (int j = j0 + warp; j < j1; j += {threads} / 32) {{
+    for (int j = start_ + warp; j < end_; j += {threads} / 32) {{
         #pragma unroll 4
         for (int i = i0 + lane; i < i1; i += 32) {{
             const double value = {name}({call});
@@ -90,12 +101,14 @@ extern "C" __global__ void run_{name}({box}, {arguments}, double *found)
         const double other = threadIdx.x < half ? parts[threadIdx.x + half] : 0.0;
         if (threadIdx.x < half && !(other <= parts[threadIdx.x])) parts[threadIdx.x] = other;
     }}
-    if (threadIdx.x == 0) found[blockIdx.x] = parts[0];
+    if (threadIdx.x == 0) found[blockIdx.y * gridDim.x + blockIdx.x] = parts[0];
 }}
 """,
 }
 
-BOX = ("k0", "k1", "j0", "j1", "i0", "i1", "parity", "depth")
+BOX = ("k0", "k1", "j0", "j1", "i0", "i1", "parity", "depth", *DIMENSIONS)
+"""What every kernel is given: a region, the colour, the planes of a thread, and sizes of arrays."""
+
 TYPES = {
     "Real": "real",
     "Int": "int",
@@ -128,7 +141,7 @@ SIGNS = {ast.USub: "-", ast.UAdd: "+", ast.Not: "!"}
 
 def cuda_source(functions: dict[str, CellFunction], dtype: str) -> str:
     """Return a source with a kernel for every function that has a role."""
-    parts = [HEADER.format(real={"f4": "float", "f8": "double"}[dtype])]
+    parts = [HEADER.format(real={"f4": "float", "f8": "double"}[dtype], box=", ".join(BOX))]
     for function in functions.values():
         parts.append(_function(function))
         if function.role:
@@ -155,10 +168,11 @@ def _kernel(function: CellFunction) -> str:
     given = dict(list(function.parameters.items())[3:])
     return KERNELS[function.role].format(
         name=function.name,
-        box=_declared(dict.fromkeys(BOX, "Int")),
-        arguments=_declared(dict.fromkeys(DIMENSIONS, "Int") | given),
+        unpack=" ".join(f"const int {name} = box.{name};" for name in BOX),
+        arguments=_declared(given),
         call=", ".join((*DIMENSIONS, "k", "j", "i", *given)),
         threads=SUM_THREADS,
+        strip=STRIP_ROWS,
     )
 
 

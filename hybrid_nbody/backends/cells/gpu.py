@@ -1,6 +1,7 @@
 """Functions of a cell on a GPU: one source of CUDA kernels, compiled when the program is made."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
-from hybrid_nbody.backends.cells.cuda_text import SUM_THREADS, cuda_source
+from hybrid_nbody.backends.cells.cuda_text import BOX, STRIP_ROWS, SUM_THREADS, cuda_source
 from hybrid_nbody.backends.cells.translation import NUMBERS, CellFunction, sizes, translated
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
@@ -27,6 +28,15 @@ DEEP = ("over_columns", "of_colour")
 
 ENOUGH_THREADS = 1 << 19
 """Threads that keep a GPU busy; on large ones of today twice as many are resident."""
+
+BOX_TYPE = np.dtype([(name, "i4") for name in BOX])
+"""The first argument of a kernel."""
+
+MOST_KNOWN = 4096
+"""Shapes of launches that are kept."""
+
+JOINING = {"plane_sum": np.add, "plane_largest": np.maximum}
+"""What joins the results of the strips of a plane, by the role of a function."""
 
 
 class Shape(NamedTuple):
@@ -62,34 +72,46 @@ class Program:
         self.functions = translated(modules)
         self.module = CudaModule(backend, cuda_source(self.functions, dtype), {})
         self.number = NUMBERS[dtype]
+        self._memory = np.zeros(0)
 
     def compile(self, names: Sequence[str], width: int) -> None:
         """See `Program`: all functions are one source, which is being compiled already."""
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """See `Program`."""
-        shape = shape_of(self.functions[name], region)
+        shape = shape_of(self.functions[name].role, region)
         if all(extent > 0 for extent in shape.grid):
             given = self._given(name, region, (parity, shape.depth), arguments)
             self.module.launch_grid(f"run_{name}", shape.grid, shape.block, given)
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
-        """See `Program`."""
-        if region[1] <= region[0]:
+        """See `Program`; the kernel writes its results into memory of the host."""
+        planes = region[1] - region[0]
+        if planes <= 0:
             return np.zeros(0)
-        found = self.backend.zeros(region[1] - region[0], "f8")
-        given = (*self._given(name, region, (0, 1), arguments), found)
-        self.module.launch_grid(f"run_{name}", (len(found),), (SUM_THREADS,), given)
-        planes: np.ndarray = self.backend.download(found)
-        return planes
+        strips = max(-(-(region[3] - region[2]) // STRIP_ROWS), 1)
+        results = self._results(planes * strips)
+        place = np.uint64(results.ctypes.data)
+        given = (*self._given(name, region, (0, 1), arguments), place)
+        self.module.launch_grid(f"run_{name}", (strips, planes), (SUM_THREADS,), given)
+        self.backend.synchronize()
+        combined = JOINING[self.functions[name].role]
+        found: np.ndarray = combined.reduce(results.reshape(planes, strips), axis=1)
+        return found
+
+    def _results(self, number: int) -> np.ndarray:
+        """Return pinned memory for some results, the same again where it is large enough."""
+        if len(self._memory) < number:
+            self._memory = self.backend.pinned(number, "f8")
+        return self._memory[:number]
 
     def _given(
         self, name: str, region: Region, more: tuple[int, int], arguments: tuple[Array, ...]
     ) -> tuple[Any, ...]:
         """Return the arguments of a kernel; `more` are the parity and the planes of a thread."""
         function = self.functions[name]
-        whole = (*region, *more, *sizes(function, arguments))
-        return (*map(np.int32, whole), *self._converted(function, arguments))
+        box = box_of(*region, *more, *sizes(function, arguments))
+        return (box, *self._converted(function, arguments))
 
     def _converted(self, function: CellFunction, arguments: tuple[Any, ...]) -> list[Any]:
         convert = {"Real": self.number, "Int": np.int32}
@@ -97,16 +119,23 @@ class Program:
         return [convert[kind](value) if kind in convert else value for kind, value in pairs]
 
 
-def shape_of(function: CellFunction, region: Region) -> Shape:
+@lru_cache(MOST_KNOWN)
+def box_of(*numbers: int) -> np.ndarray:
+    """Return the first argument of a kernel; to make it takes as long as to launch one."""
+    return np.array([numbers], BOX_TYPE)
+
+
+@lru_cache(MOST_KNOWN)
+def shape_of(role: str, region: Region) -> Shape:
     """Return how the threads of a function are arranged: no blocks where there are no cells.
 
     A thread takes several planes if its function is made for it and enough threads are left.
     """
     k, j, i = (region[end + 1] - region[end] for end in (0, 2, 4))
-    if function.role == "of_colour":
+    if role == "of_colour":
         i = (i + 1) // 2
     depth = min(i * j * k // ENOUGH_THREADS, DEPTH)
-    if depth <= 1 or function.role not in DEEP:
+    if depth <= 1 or role not in DEEP:
         return _shape((i, j, k), BLOCK, 1)
     return _shape((i, j, k), DEEP_BLOCK, depth)
 

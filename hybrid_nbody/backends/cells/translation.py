@@ -62,6 +62,12 @@ class CellFunction:
         """The type of each argument that follows the indices."""
         return tuple(self.parameters.values())[INDICES:]
 
+    @cached_property
+    def first_arrays(self) -> tuple[int | None, ...]:
+        """The place of the first array of each type among these; None without one."""
+        kinds = self.kinds
+        return tuple(kinds.index(kind) if kind in kinds else None for kind in ARRAYS)
+
 
 @cache
 def described(modules: tuple[ModuleType, ...]) -> Mapping[str, CellFunction]:
@@ -122,9 +128,8 @@ def _read(node: ast.FunctionDef) -> CellFunction:
 def sizes(function: CellFunction, arguments: Sequence[Any]) -> list[int]:
     """Return rows and columns of the first array of each type among arguments; 0 without one."""
     found: list[int] = []
-    for kind in ARRAYS:
-        has_one = kind in function.kinds
-        found += arguments[function.kinds.index(kind)].shape[1:] if has_one else (0, 0)
+    for place in function.first_arrays:
+        found += (0, 0) if place is None else arguments[place].shape[1:]
     return found
 
 

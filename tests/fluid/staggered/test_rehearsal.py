@@ -48,9 +48,9 @@ class Interpreted(Program):
         self.number = found["real"]
         self.names = set()
 
-    def _loop(self, name, width):
+    def _loop_of(self, name, width):
         self.names.add(name)
-        return super()._loop(name, width)
+        return super()._loop_of(name, width)
 
 
 class InterpretedFluid(Staggered):
