@@ -114,6 +114,10 @@ class Backend(ABC):
     def download(self, array: Array) -> Array:
         """Return a NumPy copy of `array`, once all work on it is done."""
 
+    def copy(self, source: Array, target: Array) -> None:
+        """Copy an array in one piece into another one of the same shape and type, on the device."""
+        target[...] = source
+
     def start_download(self, *parts: Array) -> Download:
         """Start to copy an array to the host; several are stacked along a new last axis.
 

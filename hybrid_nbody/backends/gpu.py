@@ -137,6 +137,10 @@ class GpuBackend(Backend):
         with self.host_wait:
             return self.cupy.asnumpy(rows)
 
+    def copy(self, source: Array, target: Array) -> None:
+        """See `Backend`; CuPy's assignment takes ten times as long to queue."""
+        target.data.copy_from_device_async(source.data, source.nbytes, self.stream)
+
     def start_download(self, *parts: Array) -> Download:
         """Copy within the GPU now, and to the host on a stream of its own when it is asked for.
 

@@ -99,6 +99,10 @@ class HybridBackend(Backend):
         """See `Backend`."""
         return self.main.download(array)
 
+    def copy(self, source: Array, target: Array) -> None:
+        """See `Backend`."""
+        self.main.copy(source, target)
+
     def start_download(self, *parts: Array) -> Download:
         """See `Backend`."""
         return self.main.start_download(*parts)

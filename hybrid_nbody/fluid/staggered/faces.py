@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 
 from hybrid_nbody.fluid.staggered.profiles import Profile
 
@@ -91,7 +92,7 @@ class Faces:
         pairs = ((self.x_low, self.x_high), (self.y_low, self.y_high), (self.z_low, self.z_high))
         return pairs[axis]
 
-    @property
+    @cached_property
     def periodic(self) -> tuple[bool, bool, bool]:
         """Return which axes wrap around."""
         x, y, z = (self.pair(axis)[0].kind == "periodic" for axis in range(3))

@@ -80,7 +80,7 @@ class Ghosts:
         pairs = list(zip(velocity, self.velocity, strict=True))
         for array, kind in pairs:
             self._fill_own(array, kind, homogeneous=False)
-        self.grid.halo.fill(*velocity)
+        self.grid.fill_planes(*velocity)
         for array, kind in pairs:
             self._reflect_planes(array, kind, homogeneous=False)
 
@@ -95,7 +95,7 @@ class Ghosts:
             Whether all given values are 0, as for a difference of two fields.
         """
         self._fill_own(array, kind, homogeneous)
-        self.grid.halo.fill(array)
+        self.grid.fill_planes(array)
         self._reflect_planes(array, kind, homogeneous)
 
     def _fill_own(self, array: Array, kind: Kind, homogeneous: bool) -> None:

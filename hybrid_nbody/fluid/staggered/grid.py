@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -69,13 +70,13 @@ class Grid:
         """Return the number of planes that the rank owns."""
         return int(self.halo.own.stop - self.halo.own.start)
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, int, int]:
         """Return the shape of an array."""
         nx, ny, _ = self.cells
         return self.planes + 2, ny + 2, nx + 2
 
-    @property
+    @cached_property
     def periodic(self) -> tuple[bool, bool, bool]:
         """Return which axes wrap around."""
         return self.faces.periodic
@@ -86,13 +87,13 @@ class Grid:
         walled = not self.periodic[2]
         return walled and self.first == 0, walled and self.first + self.planes == self.cells[2]
 
-    @property
+    @cached_property
     def region(self) -> Region:
         """Return the cells that the rank owns."""
         nx, ny, _ = self.cells
         return 1, self.planes + 1, 1, ny + 1, 1, nx + 1
 
-    @property
+    @cached_property
     def everywhere(self) -> Region:
         """Return all elements of an array."""
         planes, rows, columns = self.shape
@@ -138,7 +139,16 @@ class Grid:
         """Fill what lies beyond the ends of periodic axes, and planes of other ranks."""
         for array in arrays:
             self.wrap(array)
-        self.halo.fill(*arrays)
+        self.fill_planes(*arrays)
+
+    def fill_planes(self, *arrays: Array) -> None:
+        """Fill the planes next to those of the rank, but for those outside the box."""
+        if not self.halo.alone:
+            self.halo.fill(*arrays)
+            return
+        for array in arrays if self.periodic[2] else ():
+            self.backend.copy(array[-2], array[0])
+            self.backend.copy(array[1], array[-1])
 
     def wrap(self, array: Array) -> None:
         """Fill columns and rows beyond the ends of periodic axes."""
