@@ -40,5 +40,5 @@ MODULES: tuple[ModuleType, ...] = (
 )
 """All functions, callees before callers."""
 
-LOOPS = {"cpu": "hybrid_nbody.fluid.kernels.cpu.paths"}
+LOOPS = {"cpu": "hybrid_nbody.fluid.kernels.cpu.vector_loops"}
 """Modules of loops that are faster than those of some functions."""
