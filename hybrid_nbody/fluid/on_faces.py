@@ -182,7 +182,7 @@ class Staggered:
         grid = self._grid(rehearsal, device, halo, COMPILE_CELLS, mixed)
         solids = Solids(grid, _stand_ins(self.obstacles()))
         few = replace(iterations, method=self.config.solver.method)
-        stepper = Stepper(grid, solids, physics_of(self.config), few)
+        stepper = Stepper(grid, solids, self._physics_on(grid), few)
         model = self._model(stepper, [])
         for event in self.config.sources.events:
             rehearsal.run("put_sphere" if event.sphere else "put", grid.region)
@@ -191,6 +191,16 @@ class Staggered:
         for field in model.fields().values():
             field.host(0, 1)
         return rehearsal.names
+
+    def _physics_on(self, grid: Grid) -> Physics:
+        """Return physics that spreads as far on a grid, in cells, as that of the run on its own.
+
+        On how far that is depends by which functions it is computed.
+        """
+        physics = physics_of(self.config)
+        factor = (grid.spacing * max(self.config.grid.cells)) ** 2
+        diffusivity = {name: factor * value for name, value in physics.diffusivity.items()}
+        return replace(physics, viscosity=factor * physics.viscosity, diffusivity=diffusivity)
 
     def speeds(self, device: Backend, communicator: Communicator, mixed: bool) -> list[float]:
         """See `Scheme`."""

@@ -1,15 +1,20 @@
 """Implicit viscosity and diffusion.
 
-They are solved by conjugate gradients; with red-black iterations in a box without obstacles and
-outlets, by those of the collocated grid.
+They are solved by Chebyshev's iteration; where the viscosity is so large that it converges slowly,
+by conjugate gradients. With red-black iterations in a box without obstacles and outlets, they are
+solved by those of the collocated grid.
 """
 
-from collections.abc import Callable
+import math
+from dataclasses import dataclass
 from functools import cache
+from itertools import islice
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.backends.replays import Replays
 from hybrid_nbody.fluid.staggered.boxes import Box, Relaxer, is_plain
+from hybrid_nbody.fluid.staggered.chebyshev import Spectrum
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import Grid, unit_of
 from hybrid_nbody.fluid.staggered.memory import Memory
@@ -17,7 +22,37 @@ from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.solids import Solids
 from hybrid_nbody.fluid.stencil import diffusion
 
-Operator = Callable[[Array, Array], None]
+STRONGEST_PULL = 12.0
+"""Largest eigenvalue of minus the Laplacian: twice as many as neighbours (Gershgorin's circles)."""
+
+STRONGEST_PULL_OF_WALLS = 24.0
+"""The same if all six neighbours are walls a quarter of a cell away: nearer ones count so."""
+
+LARGEST_CONDITION = 40.0
+"""Of a spectrum for which Chebyshev's iteration needs about as many turns as others."""
+
+MORE = 2
+"""Turns between two looks at a residual that is larger than expected."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """The equation ``(1 - ratio * Laplacian) x = field``, whose solution replaces the field.
+
+    Attributes
+    ----------
+    field : array
+    kind : Kind
+    region : tuple of int
+        The elements that change.
+    ratio : float
+        Viscosity times time over the square of the edge of a cell.
+    """
+
+    field: Array
+    kind: Kind
+    region: Region
+    ratio: float
 
 
 class Diffusion:
@@ -43,6 +78,8 @@ class Diffusion:
         self.memory = memory
         self.in_boxes = accuracy.method == "red-black" and is_plain(grid, solids.masked)
         self.relaxer = cache(self._relaxer)
+        self.pull = cache(self._pull)
+        self.replays = Replays(grid.backend)
 
     def _relaxer(self, axis: int | None) -> Relaxer:
         """Return what relaxes the elements of a kind of field."""
@@ -65,7 +102,7 @@ class Diffusion:
         if self.in_boxes and self.relaxer(kind.axis).box.has_elements:
             self._relax(field, kind, ratio)
         else:
-            self._conjugate(field, kind, region, ratio)
+            self._improve(Change(field, kind, region, ratio))
         self.ghosts.fill(field, kind)
 
     def _limit(self, field: Array) -> float:
@@ -86,35 +123,22 @@ class Diffusion:
         relaxer.improve(x, b, equation, limit, self.accuracy.iterations)
         box.merge(x, "add_from_box", field)
 
-    def _conjugate(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
-        """Improve a field by conjugate gradients."""
-        grid = self.grid
+    def _improve(self, change: Change) -> None:
+        """Add to a field what its equation asks for."""
         self.r, self.direction, self.image = self.memory.own
-        limit = self._limit(field)
-        self._residual(field, kind, region, ratio)
-        self.grid.clear(self.direction)
-        grid.program.run("copy", region, self.r, self.direction)
-        self.unit = unit_of(grid.largest("largest", region, self.r))
-        grade = self._dot(region, self.r, self.r)
-        for done in range(self.accuracy.iterations):
-            # one at least: what little a small viscosity does adds up over the steps
-            small = done and grid.largest("largest", region, self.r) <= limit
-            if grade == 0.0 or small:
-                break
-            self._descend(field, kind, region, ratio, grade)
-            following = self._dot(region, self.r, self.r)
-            grid.program.run("turn", region, self.direction, self.r, following / grade)
-            grade = following
+        limit = self._limit(change.field)
+        self._residual(change)
+        spectrum = self._spectrum(change)
+        if spectrum.condition <= LARGEST_CONDITION:
+            self._accelerate(change, spectrum, limit)
+        else:
+            self._conjugate(change, limit)
 
-    def _dot(self, region: Region, a: Array, b: Array) -> float:
-        """Return the sum of the products of two fields, in the unit of this solve."""
-        return self.grid.total("dot", region, a, b, self.unit)
-
-    def _residual(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
+    def _residual(self, change: Change) -> None:
         """Set the residual of the field itself as a first guess: the change of a step without."""
         self.grid.clear(self.r)
-        name = "add_diffusion" if kind.axis is None else "add_viscosity"
-        self.run(name, (field, self.r), kind, region, ratio)
+        name = "add_diffusion" if change.kind.axis is None else "add_viscosity"
+        self.run(name, (change.field, self.r), change.kind, change.region, change.ratio)
 
     def run(
         self, name: str, fields: tuple[Array, Array], kind: Kind, region: Region, ratio: float
@@ -128,18 +152,96 @@ class Diffusion:
         for part, masked in solids.parts_of(region):
             self.grid.program.run(name, part, field, ratio, masked, *walls, out)
 
-    def _descend(
-        self, field: Array, kind: Kind, region: Region, ratio: float, grade: float
-    ) -> None:
-        """Go to the lowest point along the direction."""
-        grid = self.grid
-        self.ghosts.fill(self.direction, kind, homogeneous=True)
-        self._apply(kind, region, ratio)
-        curvature = self._dot(region, self.direction, self.image)
-        step = grade / curvature if curvature > 0.0 else 0.0
-        grid.program.run("descend", region, field, self.r, self.direction, self.image, step)
-
-    def _apply(self, kind: Kind, region: Region, ratio: float) -> None:
+    def _apply(self, change: Change) -> None:
         """Set the image of the direction."""
-        name = "diffusive" if kind.axis is None else "viscous"
-        self.run(name, (self.direction, self.image), kind, region, ratio)
+        self.ghosts.fill(self.direction, change.kind, homogeneous=True)
+        name = "diffusive" if change.kind.axis is None else "viscous"
+        self.run(name, (self.direction, self.image), change.kind, change.region, change.ratio)
+
+    # --- Chebyshev's iteration --------------------------------------------------------------------
+
+    def _spectrum(self, change: Change) -> Spectrum:
+        """Return the range of the eigenvalues."""
+        axis = change.kind.axis
+        pull = STRONGEST_PULL if axis is None else self.pull(axis)
+        return Spectrum(1.0, 1.0 + pull * change.ratio)
+
+    def _pull(self, axis: int) -> float:
+        """Return the largest eigenvalue of what neighbours and walls do to a component."""
+        if not self.solids.masked:
+            return STRONGEST_PULL
+        if self.solids.moving:
+            return STRONGEST_PULL_OF_WALLS
+        walls = (self.solids.openings[axis], self.solids.reach[axis])
+        return max(self.grid.largest("pull_of_all", self.grid.region, *walls), STRONGEST_PULL)
+
+    def _accelerate(self, change: Change, spectrum: Spectrum, limit: float) -> None:
+        """Improve a field by as many turns as its residual needs; one at least.
+
+        What little a small viscosity does adds up over the steps.
+        """
+        most = self.accuracy.iterations
+        found = self.grid.largest("largest", change.region, self.r)
+        if not 0.0 < found < math.inf:
+            return
+        turns = max(spectrum.iterations(limit / found), 1) if limit else most
+        done = 0
+        while done < most:
+            turns = min(turns, most - done)
+            self._turn(change, spectrum, range(done, done + turns))
+            done += turns
+            turns = MORE
+            if limit and self.grid.largest("largest", change.region, self.r) <= limit:
+                break
+
+    def _turn(self, change: Change, spectrum: Spectrum, turns: range) -> None:
+        """Do some turns; a device with a queue repeats those of the same arrays as one launch."""
+        if self.grid.halo.alone and self.ghosts.steady and not self.solids.moving:
+            arrays = (change.field, self.r, self.direction, self.image)
+            key = (change.kind, change.region, spectrum, turns)
+            self.replays.repeat(lambda: self._go(change, spectrum, turns), arrays, *key)
+        else:
+            self._go(change, spectrum, turns)
+
+    def _go(self, change: Change, spectrum: Spectrum, turns: range) -> None:
+        """Go along directions, one after the other."""
+        run = self.grid.program.run
+        if turns.start == 0:
+            _, part = next(spectrum.directions())
+            self.grid.clear(self.direction)
+            run("add_field", change.region, self.direction, part, self.r)
+        for parts in islice(spectrum.directions(), turns.start + 1, turns.stop + 1):
+            self._apply(change)
+            fields = (change.field, self.r, self.direction, self.image)
+            run("descend_and_turn", change.region, *fields, *parts)
+
+    # --- conjugate gradients ----------------------------------------------------------------------
+
+    def _conjugate(self, change: Change, limit: float) -> None:
+        """Improve a field by conjugate gradients."""
+        grid = self.grid
+        region = change.region
+        self.grid.clear(self.direction)
+        grid.program.run("copy", region, self.r, self.direction)
+        self.unit = unit_of(grid.largest("largest", region, self.r))
+        grade = self._dot(region, self.r, self.r)
+        for done in range(self.accuracy.iterations):
+            small = done and grid.largest("largest", region, self.r) <= limit
+            if grade == 0.0 or small:
+                break
+            self._descend(change, grade)
+            following = self._dot(region, self.r, self.r)
+            grid.program.run("turn", region, self.direction, self.r, following / grade)
+            grade = following
+
+    def _dot(self, region: Region, a: Array, b: Array) -> float:
+        """Return the sum of the products of two fields, in the unit of this solve."""
+        return self.grid.total("dot", region, a, b, self.unit)
+
+    def _descend(self, change: Change, grade: float) -> None:
+        """Go to the lowest point along the direction."""
+        self._apply(change)
+        curvature = self._dot(change.region, self.direction, self.image)
+        step = grade / curvature if curvature > 0.0 else 0.0
+        given = (change.field, self.r, self.direction, self.image, step)
+        self.grid.program.run("descend", change.region, *given)

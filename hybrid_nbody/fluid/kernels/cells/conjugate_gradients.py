@@ -39,6 +39,19 @@ def descend(
 
 
 @over_cells
+def descend_and_turn(
+    k: Int, j: Int, i: Int, x: Cells, r: Cells, direction: Cells, image: Cells,
+    kept: Real, added: Real,
+) -> None:  # fmt: skip
+    """Go a direction, and replace it by `kept` of itself and `added` of the new residual."""
+    step = direction[k, j, i]
+    left = r[k, j, i] - image[k, j, i]
+    x[k, j, i] += step
+    r[k, j, i] = left
+    direction[k, j, i] = kept * step + added * left
+
+
+@over_cells
 def turn(k: Int, j: Int, i: Int, direction: Cells, z: Cells, factor: Real) -> None:
     """Replace a direction by z and a multiple of itself."""
     direction[k, j, i] = z[k, j, i] + factor * direction[k, j, i]

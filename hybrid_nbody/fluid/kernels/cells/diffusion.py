@@ -1,6 +1,6 @@
 """Viscosity and diffusion: the compact Laplacian of a component of the velocity, or of a scalar."""
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, over_columns
+from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, over_columns, plane_largest
 from hybrid_nbody.fluid.kernels.cells.interpolation import within
 
 FAR = 2
@@ -122,6 +122,33 @@ def viscous(
         out[k, j, i] = a[k, j, i] - ratio * spread_beside(a, opening, reach, k, j, i)
     else:
         out[k, j, i] = 0.0
+
+
+def strength(
+    opening: Cells, reach: Cells, own_opening: Real, k: Int, j: Int, i: Int
+) -> Real:  # fmt: skip
+    """Return how strongly an element pulls on another one, twice where that pulls back."""
+    found = 2.0
+    if reach[k, j, i] < 0.0:
+        found = 0.0
+    elif reach[k, j, i] < 1.0:
+        found = 1.0 / gap(opening, own_opening, k, j, i)
+    return found
+
+
+@plane_largest
+def pull_of_all(k: Int, j: Int, i: Int, opening: Cells, reach: Cells) -> Real:
+    """Return how strongly neighbours and walls pull on an element: a circle of Gershgorin."""
+    total = 0.0
+    if reach[k, j, i] >= 1.0:
+        part = opening[k, j, i]
+        total = strength(opening, reach, part, k, j, i - 1)
+        total += strength(opening, reach, part, k, j, i + 1)
+        total += strength(opening, reach, part, k, j - 1, i)
+        total += strength(opening, reach, part, k, j + 1, i)
+        total += strength(opening, reach, part, k - 1, j, i)
+        total += strength(opening, reach, part, k + 1, j, i)
+    return total
 
 
 def leaving(a: Cells, ax: Cells, ay: Cells, az: Cells, k: Int, j: Int, i: Int) -> Real:
