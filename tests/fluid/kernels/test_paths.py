@@ -37,9 +37,10 @@ def fields(speed, wraps):
 @pytest.mark.parametrize("staggered", [(0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)])
 @pytest.mark.parametrize("wraps", [0, 1])
 @pytest.mark.parametrize("speed", [0.4, 1.7, 30.0])
-def test_vectors_have_the_bits_of_single_cells(programs, speed, wraps, staggered):
+@pytest.mark.parametrize("walls", [(1, 8), (-30, 60)], ids=["box", "slab within"])
+def test_vectors_have_the_bits_of_single_cells(programs, walls, speed, wraps, staggered):
     source, forward, *flow = fields(speed, wraps)
-    given = (-0.7, *staggered, wraps, wraps, 0, 1, 8, 8, 0)
+    given = (-0.7, *staggered, wraps, wraps, 0, *walls, 8, 0)
     found = []
     for program in programs:
         carried = np.zeros(SHAPE, "f4")

@@ -12,149 +12,50 @@ from hybrid_nbody.backends.simd import (
     LANES,
     all_of,
     any_of,
-    arange_from,
     broadcast,
     first_lane,
-    floor,
     gather,
     load,
-    maximum,
-    minimum,
     select,
 )
 from hybrid_nbody.fluid.kernels.cpu.interpolation import (
+    between,
     integer,
     interpolate,
     maximum_of,
     minimum_of,
 )
 from hybrid_nbody.fluid.kernels.cpu.layout import inlined, linked
+from hybrid_nbody.fluid.kernels.cpu.path_ends import (
+    Element,
+    Point,
+    are_alike,
+    are_inside,
+    end_in_box,
+    end_of,
+    moved_element,
+    offset_of,
+    steps_down,
+    steps_of,
+)
 
 
-class Box(NamedTuple):
-    """Where paths go, as the functions of a cell take it.
+class Along(NamedTuple):
+    """Where the ends of LANES paths lie along an axis.
 
     Attributes
     ----------
-    rows, columns, last : int
-        Of all arrays.
-    wraps_x, wraps_y, wraps_z : int
-    bottom, top : int
-    scale : float
-        Cells that a velocity of 1 moves in a step.
+    is_next : vector of bool
+        Whether a step is larger by one than the smallest.
+    part : vector
+        How far from the element below to the next one.
     """
 
-    rows: int
-    columns: int
-    last: int
-    wraps_x: int
-    wraps_y: int
-    wraps_z: int
-    bottom: int
-    top: int
-    scale: Any
-
-
-class Point(NamedTuple):
-    """Vectors along z, y and x."""
-
-    z: Any
-    y: Any
-    x: Any
-
-
-class Element(NamedTuple):
-    """The first of LANES elements."""
-
-    k: int
-    j: int
-    i: int
-
-
-# ---- Ends of paths -------------------------------------------------------------------------------
-
-
-@inlined
-def moved(start, end, distance, staggered, wraps):
-    """Return distances along an axis that end within the box, whose ends are at distances."""
-    if wraps == 1:
-        period = end - start
-        beyond = distance - start
-        return start + (beyond - period * floor(beyond / period))
-    number = type(staggered)
-    shift = broadcast(number(0.5) * (staggered - number(1.0)))
-    return minimum(maximum(distance, start + shift), end + shift)
-
-
-@inlined
-def faces_along_x(element, box):
-    """Return the distances of LANES elements to the first and the last face along x."""
-    number = type(box.scale)
-    lanes = arange_from(number(0.0))
-    low = broadcast(number(1 - element.i)) - lanes
-    return low, broadcast(number(box.columns - 1 - element.i)) - lanes
-
-
-@inlined
-def moved_along_x(element, distance, staggered, box):
-    """Return distances along x that end within the box."""
-    low, high = faces_along_x(element, box)
-    return moved(low, high, distance, staggered, box.wraps_x)
-
-
-@inlined
-def moved_along_y(element, distance, staggered, box):
-    """Return distances along y that end within the box."""
-    number = type(box.scale)
-    low = broadcast(number(1 - element.j))
-    high = broadcast(number(box.rows - 1 - element.j))
-    return moved(low, high, distance, staggered, box.wraps_y)
-
-
-@inlined
-def moved_along_z(element, distance, staggered, box):
-    """Return distances along z that end within the box."""
-    number = type(box.scale)
-    low = broadcast(number(box.bottom - element.k))
-    high = broadcast(number(box.top - element.k))
-    return moved(low, high, distance, staggered, box.wraps_z)
-
-
-@inlined
-def end_of(element, distance, staggered, box):
-    """Return distances that end within the box, of a field that is staggered along axes."""
-    z = moved_along_z(element, distance.z, staggered[0], box)
-    y = moved_along_y(element, distance.y, staggered[1], box)
-    return Point(z, y, moved_along_x(element, distance.x, staggered[2], box))
-
-
-@inlined
-def steps_to(low, high, distance):
-    """Return the steps down to the element below a point, with another one above it."""
-    return maximum(minimum(floor(distance), high), low)
-
-
-@inlined
-def steps_of(element, distance, box):
-    """Return the steps along all axes."""
-    number = type(box.scale)
-    lanes = arange_from(number(0.0))
-    lowest = broadcast(number(-element.k))
-    z = steps_to(lowest, broadcast(number(box.last - 1 - element.k)), distance.z)
-    lowest = broadcast(number(-element.j))
-    y = steps_to(lowest, broadcast(number(box.rows - 2 - element.j)), distance.y)
-    lowest = broadcast(number(-element.i)) - lanes
-    x = steps_to(lowest, broadcast(number(box.columns - 2 - element.i)) - lanes, distance.x)
-    return Point(z, y, x)
+    is_next: Any
+    part: Any
 
 
 # ---- Values around them --------------------------------------------------------------------------
-
-
-@inlined
-def offset_of(k, j, i, box):
-    """Return where an element lies in a flat array."""
-    return (k * box.rows + j) * box.columns + i
 
 
 @inlined
@@ -280,12 +181,89 @@ def parts_of(distance, steps):
     return distance.x - steps.x, distance.y - steps.y, distance.z - steps.z
 
 
-@inlined
-def sample(array, element, distance, staggered, box):
-    """Return a field at distances from LANES elements; `staggered` is along z, y and x."""
+@linked
+def sample_anywhere(array, element, distance, staggered, box):
+    """Return what `sample` does, wherever paths end."""
     end = end_of(element, distance, staggered, box)
     steps = steps_of(element, end, box)
     return interpolate(values_around(array, element, steps, box), parts_of(end, steps))
+
+
+# ---- Values between them -------------------------------------------------------------------------
+
+
+@inlined
+def between_next(low, middle, high, axis):
+    """Return the values between the first and the second of three, or the second and the third."""
+    first = select(axis.is_next, middle, low)
+    return between(first, select(axis.is_next, high, middle), axis.part)
+
+
+@inlined
+def blend_row(array, offset, x):
+    """Return the values between elements of a row."""
+    middle = load(array, offset + 1)
+    return between_next(load(array, offset), middle, load(array, offset + 2), x)
+
+
+@inlined
+def blend_plane(array, offset, y, x, row):
+    """Return the values between three rows of a plane."""
+    low = blend_row(array, offset, x)
+    middle = blend_row(array, offset + row, x)
+    return between_next(low, middle, blend_row(array, offset + 2 * row, x), y)
+
+
+@inlined
+def blend_planes(array, offset, axes, box):
+    """Return the values between three planes.
+
+    Axes along which all steps are the same are not told apart: a branch that cannot be foreseen
+    takes longer.
+    """
+    z, y, x = axes
+    row = box.columns
+    plane = box.rows * row
+    low = blend_plane(array, offset, y, x, row)
+    middle = blend_plane(array, offset + plane, y, x, row)
+    return between_next(low, middle, blend_plane(array, offset + 2 * plane, y, x, row), z)
+
+
+@linked
+def sample_apart(array, element, distance, staggered, box):
+    """Return what `sample` does, where steps differ."""
+    end = end_in_box(element, distance, staggered, box)
+    steps = steps_down(element, end, box)
+    z, next_z, near_z = smallest(steps.z)
+    y, next_y, near_y = smallest(steps.y)
+    x, next_x, near_x = smallest(steps.x)
+    there = Element(element.k + z, element.j + y, element.i + x)
+    if near_z & near_y & near_x & are_inside(there, 2, box):
+        part_x, part_y, part_z = parts_of(end, steps)
+        axes = (Along(next_z, part_z), Along(next_y, part_y), Along(next_x, part_x))
+        return blend_planes(array, offset_of(there.k, there.j, there.i, box), axes, box)
+    return sample_anywhere(array, element, distance, staggered, box)
+
+
+@inlined
+def sample_alike(array, element, end, steps, box):
+    """Return what `sample` does, where all lanes go to elements beside each other."""
+    values = load_around(array, offset_of(element.k, element.j, element.i, box), box)
+    return interpolate(values, parts_of(end, steps))
+
+
+@inlined
+def sample(array, element, distance, staggered, box):
+    """Return a field at distances from LANES elements; `staggered` is along z, y and x.
+
+    Where all go the same steps, and within the box, nothing else is looked at.
+    """
+    end = end_in_box(element, distance, staggered, box)
+    steps = steps_down(element, end, box)
+    there = moved_element(element, steps)
+    if all_of(are_alike(steps)) & are_inside(there, 1, box):
+        return sample_alike(array, there, end, steps, box)
+    return sample_apart(array, element, distance, staggered, box)
 
 
 @inlined

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from hybrid_nbody.backends.simd import (
     LANES,
     address_of,
+    all_of,
     broadcast,
     first_lane,
     load,
@@ -18,18 +19,24 @@ from hybrid_nbody.backends.simd import (
 )
 from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.fluid.kernels.cpu.layout import compiled_with_threads, inlined, linked
-from hybrid_nbody.fluid.kernels.cpu.path_values import (
+from hybrid_nbody.fluid.kernels.cpu.path_ends import (
     Box,
     Element,
     Point,
+    are_alike,
+    are_inside,
+    end_in_box,
     faces_along_x,
+    moved_element,
     offset_of,
+    steps_down,
+)
+from hybrid_nbody.fluid.kernels.cpu.path_values import (
     sample,
+    sample_alike,
+    sample_apart,
     sample_with_bounds,
 )
-
-LEAST = LANES
-"""Elements of a row, at least, for the loops of this module."""
 
 
 class Flow(NamedTuple):
@@ -43,16 +50,47 @@ class Flow(NamedTuple):
 # ---- Paths ---------------------------------------------------------------------------------------
 
 
+@linked
+def flow_apart(flow, element, of_u, of_v, of_w, box):
+    """Return what `flow_at` does, where paths go different steps."""
+    z, y, x = unit_axes(box.scale)
+    u = sample_apart(flow.u, element, of_u, x, box)
+    v = sample_apart(flow.v, element, of_v, y, box)
+    return Point(sample_apart(flow.w, element, of_w, z, box), v, u)
+
+
+@inlined
+def unit_axes(number):
+    """Return along which axes w, v and u are staggered, in the type of a number."""
+    zero = type(number)(0.0)
+    one = type(number)(1.0)
+    return (one, zero, zero), (zero, one, zero), (zero, zero, one)
+
+
 @inlined
 def flow_at(flow, element, distance, box):
     """Return the velocity at distances from LANES elements; those are from their low corners."""
-    zero = type(box.scale)(0.0)
-    one = type(box.scale)(1.0)
     half = broadcast(type(box.scale)(0.5))
-    z, y, x = distance
-    u = sample(flow.u, element, Point(z, y, x + half), (zero, zero, one), box)
-    v = sample(flow.v, element, Point(z, y + half, x), (zero, one, zero), box)
-    return Point(sample(flow.w, element, Point(z + half, y, x), (one, zero, zero), box), v, u)
+    axis_z, axis_y, axis_x = unit_axes(box.scale)
+    of_u = Point(distance.z, distance.y, distance.x + half)
+    of_v = Point(distance.z, distance.y + half, distance.x)
+    of_w = Point(distance.z + half, distance.y, distance.x)
+    end_u = end_in_box(element, of_u, axis_x, box)
+    end_v = end_in_box(element, of_v, axis_y, box)
+    end_w = end_in_box(element, of_w, axis_z, box)
+    steps_u = steps_down(element, end_u, box)
+    steps_v = steps_down(element, end_v, box)
+    steps_w = steps_down(element, end_w, box)
+    at_u = moved_element(element, steps_u)
+    at_v = moved_element(element, steps_v)
+    at_w = moved_element(element, steps_w)
+    alike = all_of(are_alike(steps_u) & are_alike(steps_v) & are_alike(steps_w))
+    inside = are_inside(at_u, 1, box) & are_inside(at_v, 1, box) & are_inside(at_w, 1, box)
+    if alike & inside:  # one branch: several that cannot be foreseen would take longer
+        u = sample_alike(flow.u, at_u, end_u, steps_u, box)
+        v = sample_alike(flow.v, at_v, end_v, steps_v, box)
+        return Point(sample_alike(flow.w, at_w, end_w, steps_w, box), v, u)
+    return flow_apart(flow, element, of_u, of_v, of_w, box)
 
 
 @inlined
