@@ -87,6 +87,11 @@ def test_what_cannot_be_translated_is_refused(tmp_path):
         translated([module])
 
 
+def test_no_function_takes_the_place_of_another():
+    with pytest.raises(TranslationError, match="there is a function .* already"):
+        translated([cell_functions, cell_functions])
+
+
 def test_compiled_beforehand_is_what_is_called(numbers):
     program = make_program(make_backend("cpu", threads=2), [cell_functions], "f8")
     compiled = [name for name, function in program.functions.items() if function.role]

@@ -93,6 +93,9 @@ def translated(modules: Sequence[ModuleType]) -> dict[str, CellFunction]:
         for node in tree.body:
             if _is_function(node):
                 function = _read(node)
+                if function.name in functions:
+                    place = f"{module.__file__}:{node.lineno}"
+                    raise TranslationError(f"{place}: there is a function {function.name} already")
                 functions[function.name] = function
                 _Typing(function, functions, constants, str(module.__file__)).apply()
     return functions
