@@ -81,7 +81,7 @@ def table(paths: list[Path]) -> list[tuple[str, str]]:
         ("parallel assignments", percent(parallel, len(assignments))),
         ("nested conditional expressions", str(nested_conditionals(nodes))),
         (f"lines over {LONG_LINE} columns", percent(long_lines, len(lines))),
-        (f"files over {LONG_FILE} lines", str(sum(size > LONG_FILE for size in sizes))),
+        (f"files of {LONG_FILE} lines or more", str(sum(size >= LONG_FILE for size in sizes))),
     ]
 
 

@@ -82,13 +82,14 @@ class CpuBackend(Backend):
             "system": platform.platform(),
         }
 
-    def upload(self, host: Array) -> NDArray:
+    def upload(self, host: Array) -> NDArray[Any]:
         """Return a copy of `host`."""
         return np.array(host, order="C")
 
-    def download(self, array: Array) -> NDArray:
+    def download(self, array: Array) -> NDArray[Any]:
         """Return a copy of `array`."""
-        return array.copy()
+        copy: NDArray[Any] = array.copy()
+        return copy
 
     def start_download(self, *parts: Array) -> Download:
         """See `Backend`."""
@@ -115,7 +116,7 @@ class CpuBackend(Backend):
 
     from_host = to_host
 
-    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray:
+    def pinned(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """Return an array of zeros."""
         return np.zeros(shape, dtype)
 
@@ -198,7 +199,7 @@ def _numba_threads() -> int:
     """Return the most threads that Numba can use in this process."""
     import numba
 
-    return numba.config.NUMBA_NUM_THREADS
+    return int(numba.config.NUMBA_NUM_THREADS)
 
 
 def features_with_widest_vectors() -> str:
@@ -210,7 +211,8 @@ def features_with_widest_vectors() -> str:
     from llvmlite.binding import get_host_cpu_features
 
     features = get_host_cpu_features()
-    return features.flatten() + (",-prefer-256-bit" if features.get("avx512f") else "")
+    found: str = features.flatten()
+    return found + (",-prefer-256-bit" if features.get("avx512f") else "")
 
 
 def node_local_cache() -> Path:

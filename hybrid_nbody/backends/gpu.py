@@ -248,7 +248,7 @@ class GpuBackend(Backend):
     def elapsed(self, start: Mark, end: Mark) -> float:
         """Return the seconds between two events."""
         self.wait(end)
-        return self.cupy.cuda.get_elapsed_time(start, end) * 1e-3
+        return float(self.cupy.cuda.get_elapsed_time(start, end)) * 1e-3
 
     def compile(
         self,
@@ -315,7 +315,7 @@ class GpuBackend(Backend):
 
     def free_memory(self) -> int:
         """Return the bytes of memory that are free on this GPU."""
-        return self.cupy.cuda.runtime.memGetInfo()[0]
+        return int(self.cupy.cuda.runtime.memGetInfo()[0])
 
     def capture(self, action: Callable[[], None]) -> Callable[[], None]:
         """See `Backend`; the work is what `action` queues."""

@@ -391,9 +391,8 @@ class NBodyBuilder:
     def _maps(self, backend: Backend, number: int) -> tuple[ActivityMap, ...]:
         """Return the maps that are written with the frames."""
         section = self.config.activity_map
-        if section is None:
-            return ()
-        return (ActivityMap(backend, self.communicator, section.cells, number),)
+        ranks = self.communicator
+        return (ActivityMap(backend, ranks, section.cells, number),) if section else ()
 
 
 def _bodies_in_words(number: int) -> str:

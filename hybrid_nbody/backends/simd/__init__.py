@@ -1,6 +1,6 @@
 """Vector code for compiled loops, in the widest registers that the processor has.
 
-Loops are written in one of two forms, which share what they generate:
+Loops are written in one of three forms, which share what they generate:
 
 - A `Vector` holds LANES numbers of an array and has the operators of a number. The fluid's loops
   are written in it: a row of cells is a sequence of vectors, whatever the optimizer makes of loops.

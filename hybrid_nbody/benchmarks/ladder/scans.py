@@ -195,14 +195,14 @@ def draw_blocks(rows: Sequence[Row], facts: pictures.Facts) -> Figure:
 
 def _draw_map(axes: Axes, rows: list[Row]) -> None:
     blocks, unrolls = (sorted({row[key] for row in rows}) for key in ("block", "unroll"))
-    rates = np.full((len(blocks), len(unrolls)), np.nan)
+    rates = np.ma.masked_all((len(blocks), len(unrolls)))
     for row in rows:
         place = blocks.index(row["block"]), unrolls.index(row["unroll"])
         rates[place] = row["interactions_per_s"] * 1e-9
-    norm = LogNorm(np.nanmin(rates) * 0.999, np.nanmax(rates) * 1.001)
+    norm = LogNorm(rates.min() * 0.999, rates.max() * 1.001)
     axes.imshow(rates, norm=norm, cmap="viridis", aspect="auto", origin="lower")
-    best = np.unravel_index(np.nanargmax(rates), rates.shape)
-    for y, x in np.argwhere(~np.isnan(rates)):
+    best = np.unravel_index(rates.argmax(), rates.shape)
+    for y, x in np.argwhere(~np.ma.getmaskarray(rates)):
         _label_cell(axes, (x, y), rates[y, x], norm(rates[y, x]) < 0.6, best=(y, x) == best)
     axes.set_xticks(range(len(unrolls)), unrolls)
     axes.set_yticks(range(len(blocks)), blocks)

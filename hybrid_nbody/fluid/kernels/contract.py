@@ -3,8 +3,7 @@
 A field is an array (planes + 2, ny, nx) of a slab. Colours are a field taken apart into its two
 colours, array[0] with x + y + z even and array[1] with x + y + z odd, whose rows may be padded.
 
-Kernels never exchange anything between ranks. Halo planes are filled by the solver: between sweeps,
-or between the passes of a `PassSolve`.
+Kernels never exchange anything between ranks. Solvers fill halo planes: between sweeps, or passes.
 """
 
 from collections.abc import Callable, Sequence

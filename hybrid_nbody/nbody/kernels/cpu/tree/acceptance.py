@@ -9,9 +9,10 @@ of order k of the source, and the softened distance u of the centres.
 from llvmlite import ir
 from numba import types
 
-from hybrid_nbody.backends.llvm import intrinsic
+from hybrid_nbody.backends.llvm import INT64, intrinsic
+from hybrid_nbody.backends.simd.code import FLAGS
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, RADIUS, SUMMARY
-from hybrid_nbody.nbody.kernels.cpu.tree.translation import FLAGS, INT64, VectorCode
+from hybrid_nbody.nbody.kernels.cpu.tree.translation import CellCode
 
 TESTS = 16
 """Sources that are tested at once."""
@@ -38,7 +39,7 @@ def accepted(typing_context, binomials, centre, summary, sources, target):
     order = len(binomials) - 1
 
     def generate(context, builder, signature, values):
-        code = VectorCode(context, builder, types.float32)
+        code = CellCode(context, builder, types.float32)
         _, centres, summaries, indices, at = values
         point, radius, error, angle, eps2 = (builder.extract_value(at, k) for k in range(5))
         towards = code.differences(code.rows(centres, INT64(4), indices), point)

@@ -13,21 +13,14 @@ are in float32, which takes half the time.
 
 import math
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core.errors import RequireLiteralValue
 
-from hybrid_nbody.backends.llvm import (
-    INT32,
-    broadcast_value,
-    declare,
-    intrinsic,
-    shuffle_mask,
-)
-from hybrid_nbody.backends.simd.hints import VECTOR_MATH
+from hybrid_nbody.backends.llvm import INT32, INT64, intrinsic, shuffle_mask
+from hybrid_nbody.backends.simd.code import REGISTER, VectorCode
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, SUMMARY, pitch_of
 from hybrid_nbody.nbody.kernels.multi_indices import (
     MultiIndex,
@@ -35,12 +28,6 @@ from hybrid_nbody.nbody.kernels.multi_indices import (
     number_of_terms,
     raised,
 )
-
-FLAGS = sorted(VECTOR_MATH)
-INT64 = ir.IntType(64)
-
-REGISTER = 64
-"""Bytes of a vector register; memory of vectors is aligned to it."""
 
 LEADING = 2
 """Largest sum of the orders of two terms whose product is in float64 where multipoles are."""
@@ -55,94 +42,8 @@ TRANSLATED = REGISTER // 4
 """Sources that are translated at once, a lane each in float32."""
 
 
-def lanes_of(dtype: Any) -> int:
-    """Return the numbers of a vector of a Numba type."""
-    return REGISTER * 8 // int(dtype.bitwidth)
-
-
-class VectorCode:
-    """Generates operations on vectors of one type.
-
-    Parameters
-    ----------
-    context, builder
-        Numba's and llvmlite's.
-    dtype : numba.types.Float
-    """
-
-    def __init__(self, context: Any, builder: Any, dtype: Any) -> None:
-        self.builder = builder
-        self.lanes = lanes_of(dtype)
-        self.bytes = dtype.bitwidth // 8
-        self.number = context.get_value_type(dtype)
-        self.type = ir.VectorType(self.number, self.lanes)
-
-    def constant(self, value: float) -> Any:
-        """Return a vector of equal numbers."""
-        return ir.Constant(self.type, [float(value)] * self.lanes)
-
-    def broadcast(self, value: Any) -> Any:
-        """Return a vector of a number that is known only when the code runs."""
-        if value.type != self.number:
-            value = self.builder.fptrunc(value, self.number)
-        return broadcast_value(self.builder, value, self.lanes)
-
-    def load(self, pointer: Any, index: int, align: int = REGISTER) -> Any:
-        """Return the vector of index `index` at a pointer to numbers."""
-        return self.builder.load(self._address(pointer, index), align=align)
-
-    def load_rounded(self, pointer: Any, index: int) -> Any:
-        """Return the vector of index `index` at a pointer to numbers of this type or float64."""
-        if pointer.type.pointee == self.number:
-            return self.load(pointer, index, self.bytes)
-        half = self.lanes // 2
-        wide = ir.VectorType(ir.DoubleType(), half)
-        parts = []
-        for start in range(index * self.lanes, (index + 1) * self.lanes, half):
-            element = self.builder.gep(pointer, [INT64(start)])
-            value = self.builder.load(self.builder.bitcast(element, wide.as_pointer()), align=8)
-            parts.append(self.builder.fptrunc(value, ir.VectorType(self.number, half)))
-        return self.builder.shuffle_vector(*parts, shuffle_mask(range(self.lanes)))
-
-    def store(self, value: Any, pointer: Any, index: int) -> None:
-        """Store the vector of index `index`."""
-        self.builder.store(value, self._address(pointer, index), align=REGISTER)
-
-    def _address(self, pointer: Any, index: int) -> Any:
-        element = self.builder.gep(pointer, [INT64(index * self.lanes)])
-        return self.builder.bitcast(element, self.type.as_pointer())
-
-    def multiply(self, a: Any, b: Any) -> Any:
-        """Return a b."""
-        return self.builder.fmul(a, b, flags=FLAGS)
-
-    def add(self, a: Any, b: Any) -> Any:
-        """Return a + b."""
-        return self.builder.fadd(a, b, flags=FLAGS)
-
-    def inverse_root(self, value: Any) -> Any:
-        """Return 1 / sqrt(value)."""
-        name = f"llvm.sqrt.v{self.lanes}{self.number.intrinsic_name}"
-        root = declare(self.builder, name, self.type, self.type)
-        roots = self.builder.call(root, [value], fastmath=FLAGS)
-        return self.builder.fdiv(self.constant(1), roots, flags=FLAGS)
-
-    def squares(self, vectors: list[Any], more: Any) -> Any:
-        """Return the sum of the squares of vectors, and of one more term."""
-        return reduce(lambda total, x: self.add(self.multiply(x, x), total), vectors, more)
-
-    def transposed(self, rows: list[Any]) -> list[Any]:
-        """Return the columns of as many vectors as there are lanes."""
-        half = self.lanes // 2
-        alternating = [k for lane in range(self.lanes) for k in (lane, self.lanes + lane)]
-        masks = [shuffle_mask(alternating[: self.lanes]), shuffle_mask(alternating[self.lanes :])]
-        for _ in range(half.bit_length()):
-            rows = [
-                self.builder.shuffle_vector(rows[k], rows[k + half], mask)
-                for k in range(half)
-                for mask in masks
-            ]
-        return rows
+class CellCode(VectorCode):
+    """Generates operations on cells, a lane each."""
 
     def rows(self, pointer: Any, pitch: Any, indices: Any) -> list[Any]:
         """Return pointers to the rows of `indices`, a lane each, of a table with a pitch."""
@@ -218,7 +119,7 @@ class Sources:
     summary: Any
     cells: Any
 
-    def since(self, code: VectorCode, lane: int) -> "Sources":
+    def since(self, code: CellCode, lane: int) -> "Sources":
         """Return the cells from a lane on."""
         return replace(self, cells=code.builder.gep(self.cells, [INT64(lane)]))
 
@@ -253,11 +154,11 @@ def translate(typing_context, binomials, multipole, centre, summary, sources, ta
         _, rows, centres, summaries, indices, at, memory = values
         some = Sources(rows, pitch_of(number_of_terms(order)), centres, summaries, indices)
         moments, derivatives, sums, leading = (builder.extract_value(memory, k) for k in range(4))
-        single = VectorCode(context, builder, types.float32)
+        single = CellCode(context, builder, types.float32)
         lowest = LEADING + 1 if in_double else 0
         add_orders(single, (lowest, order), some, at, (moments, derivatives, sums))
         if in_double:
-            double = VectorCode(context, builder, types.float64)
+            double = CellCode(context, builder, types.float64)
             wide = [builder.bitcast(block, leading.type) for block in (moments, derivatives)]
             for lane in range(0, single.lanes, double.lanes):
                 add_orders(double, (0, LEADING), some.since(double, lane), at, (*wide, leading))
@@ -268,7 +169,7 @@ def translate(typing_context, binomials, multipole, centre, summary, sources, ta
 
 
 def add_orders(
-    code: VectorCode, orders: tuple[int, int], sources: Sources, target: Any, scratch: Any
+    code: CellCode, orders: tuple[int, int], sources: Sources, target: Any, scratch: Any
 ) -> None:
     """Add the products of terms whose orders have a sum between two to the expansion of a target.
 
@@ -297,7 +198,7 @@ def add_orders(
     contract(code, orders, (moments, derivatives), (inverse, scale), sums)
 
 
-def edges_of(code: VectorCode, summaries: Any, indices: Any) -> Any:
+def edges_of(code: CellCode, summaries: Any, indices: Any) -> Any:
     """Return the edges of cells, a lane each."""
     vector = ir.Constant(code.type, ir.Undefined)
     for lane, row in enumerate(code.rows(summaries, INT64(SUMMARY), indices)):
@@ -308,7 +209,7 @@ def edges_of(code: VectorCode, summaries: Any, indices: Any) -> Any:
     return vector
 
 
-def load_multipoles(code: VectorCode, order: int, rows: list[Any], ratio: Any, to: Any) -> None:
+def load_multipoles(code: CellCode, order: int, rows: list[Any], ratio: Any, to: Any) -> None:
     """Store the multipoles of each lane's row, a vector a term, times (-ratio)^|b|."""
     negative = code.builder.fneg(ratio)
     factors = [code.constant(1)]
@@ -322,7 +223,7 @@ def load_multipoles(code: VectorCode, order: int, rows: list[Any], ratio: Any, t
             code.store(value, to, block + k)
 
 
-def store_derivatives(code: VectorCode, order: int, unit: list[Any], to: Any) -> None:
+def store_derivatives(code: CellCode, order: int, unit: list[Any], to: Any) -> None:
     """Store the derivatives of 1 / u at vectors `unit`, lengths in units of u."""
     known: dict[tuple[MultiIndex, int], Any] = {}
     for k, index in enumerate(multi_indices(order)):
@@ -332,7 +233,7 @@ def store_derivatives(code: VectorCode, order: int, unit: list[Any], to: Any) ->
 
 
 def derivative(
-    code: VectorCode,
+    code: CellCode,
     index: MultiIndex,
     m: int,
     unit: list[Any],
@@ -353,7 +254,7 @@ def derivative(
 
 
 def contract(
-    code: VectorCode, orders: tuple[int, int], terms: tuple[Any, Any], scales: Any, result: Any
+    code: CellCode, orders: tuple[int, int], terms: tuple[Any, Any], scales: Any, result: Any
 ) -> None:
     """Add ``sum_b M_b D_(a + b)`` to each term a of the result, times its scale.
 
