@@ -17,9 +17,6 @@ RELIABLE = 0.1
 WORTH_SAYING = 10.0
 """Seconds from which on a run says at its start how long it takes."""
 
-OVERHEAD = {"cpu": 1e-6, "gpu": 1e-5}
-"""Seconds that a force takes however few bodies there are."""
-
 
 def seconds_of_force(
     config: NBodyConfig, number: int, choice: Choice, workers: Workers
@@ -45,8 +42,8 @@ def seconds_of_force(
         alone = speed.seconds_of_tree(number, wanted.accuracy, wanted.precision)
     else:
         alone = speed.seconds_of_pairs(number, wanted.precision)
-    units = workers.threads if device == "cpu" else len(workers.backends)
-    return alone / (units * workers.pace) + OVERHEAD[device]
+    units = workers.threads if speed.of_a_thread else len(workers.backends)
+    return alone / (units * workers.pace) + speed.overhead
 
 
 def seconds_of_step(force: float, config: NBodyConfig) -> float:

@@ -10,7 +10,7 @@ from hybrid_nbody.nbody.forces.choice import Choice
 from hybrid_nbody.nbody.forces.speed import CORE
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.units import Units
-from hybrid_nbody.nbody.pace import OVERHEAD, expected_lines, in_words, seconds_of_force
+from hybrid_nbody.nbody.pace import expected_lines, in_words, seconds_of_force
 from hybrid_nbody.nbody.plan import _memory
 from hybrid_nbody.simulation.plan import Workers
 
@@ -22,7 +22,7 @@ N = 1_000_000
 def test_a_direct_sum_takes_the_time_of_its_pairs(config_of):
     config = config_of(SPHERE)
     workers = Workers(("cpu", "cpu"), threads=4, pace=0.5)
-    expected = N**2 / (CORE.pairs["single"] * 4 * 0.5) + OVERHEAD["cpu"]
+    expected = N**2 / (CORE.pairs["single"] * 4 * 0.5) + CORE.overhead
     assert seconds_of_force(config, N, DIRECT, workers) == pytest.approx(expected, rel=1e-12)
     assert seconds_of_force(config, N, Choice("fmm"), workers) < 0.1 * expected
     assert seconds_of_force(config, N, DIRECT, Workers(("hybrid",), 4)) is None

@@ -31,6 +31,10 @@ class Speed:
     crossovers_stay : bool
         Whether these are the same for several devices. They are not where what a tree takes however
         few its bodies are counts, which devices do not share.
+    of_a_thread : bool
+        Whether the speed is that of one thread of a device.
+    overhead : float
+        Seconds that a force takes however few bodies there are.
     """
 
     pairs: Mapping[str, float]
@@ -39,6 +43,8 @@ class Speed:
     fixed: float
     crossovers: Mapping[str, Rows]
     crossovers_stay: bool
+    of_a_thread: bool
+    overhead: float
 
     def seconds_of_pairs(self, number: int, precision: str) -> float:
         """Return the seconds of a direct sum."""
@@ -98,6 +104,8 @@ CORE = Speed(
         ),
     },
     crossovers_stay=True,
+    of_a_thread=True,
+    overhead=1e-6,
 )
 """Of one core of a CPU: several share the work of both forces."""
 
@@ -133,6 +141,8 @@ GPU = Speed(
         ),
     },
     crossovers_stay=False,
+    of_a_thread=False,
+    overhead=1e-5,
 )
 
 SPEEDS = {"cpu": CORE, "gpu": GPU}
