@@ -4,9 +4,14 @@ from collections.abc import Callable, Hashable
 
 from hybrid_nbody.backends.base import Array, Backend
 
+MOST_KNOWN = 64
+"""Recordings that are kept: arguments that follow from the length of a step may be new at each."""
+
 
 class Replays:
     """Recordings of a kind of work, one for each set of arrays and other arguments.
+
+    The oldest is dropped where there are many.
 
     Parameters
     ----------
@@ -33,5 +38,11 @@ class Replays:
         """
         key = (*map(self.backend.place, arrays), *others)
         if key not in self._known:
+            self._make_space()
             self._known[key] = (arrays, self.backend.recorded(action))
         self._known[key][1]()
+
+    def _make_space(self) -> None:
+        """Drop the oldest recording if there are as many as are kept."""
+        if len(self._known) == MOST_KNOWN:
+            del self._known[next(iter(self._known))]

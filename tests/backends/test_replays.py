@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from support.bodies import make_backend
 
-from hybrid_nbody.backends.replays import Replays
+from hybrid_nbody.backends.replays import MOST_KNOWN, Replays
 
 
 @pytest.fixture
@@ -63,3 +63,14 @@ def test_parts_of_an_array_are_other_arrays(backend, counted):
     for part in (array[:2], array[:3], array[3:]):
         replays.repeat(lambda: None, (part,))
     assert len(recorded) == 3
+
+
+def test_the_oldest_recordings_are_dropped(backend, counted):
+    replays, recorded = counted
+    array = backend.upload(np.zeros(3))
+    for number in range(MOST_KNOWN + 1):
+        replays.repeat(lambda: None, (array,), number)
+    replays.repeat(lambda: None, (array,), MOST_KNOWN)
+    assert len(recorded) == MOST_KNOWN + 1
+    replays.repeat(lambda: None, (array,), 0)
+    assert len(recorded) == MOST_KNOWN + 2
