@@ -14,7 +14,7 @@ from hybrid_nbody.backends.simd import (
     maximum,
     minimum,
 )
-from hybrid_nbody.fluid.kernels.cpu.interpolation import integer
+from hybrid_nbody.fluid.kernels.cpu.interpolation import FARTHEST, integer
 from hybrid_nbody.fluid.kernels.cpu.layout import inlined
 
 
@@ -140,7 +140,7 @@ def steps_of(element, distance, box):
 
 @inlined
 def from_start(start, distance, wraps):
-    """Return a distance that ends within the box as `moved` does: where it wraps, it is rounded."""
+    """Return a distance that ends within the box, rounded as `moved` rounds it where it wraps."""
     if wraps == 1:
         return start + (distance - start)
     return distance
@@ -148,7 +148,7 @@ def from_start(start, distance, wraps):
 
 @inlined
 def end_along_x(element, distance, staggered, box):
-    """Return the same along x, but for walls: the last LANES elements of a row are beside one."""
+    """Return distances along x as `end_of` does; where x wraps, if they end within the box."""
     low, high = faces_along_x(element, box)
     if box.wraps_x == 1:
         return from_start(low, distance, 1)
@@ -166,18 +166,28 @@ def end_in_box(element, distance, staggered, box):
 
 @inlined
 def steps_down(element, end, box):
-    """Return the steps of LANES paths within the box, with another element above each along x."""
-    number = type(box.scale)
-    highest = broadcast(number(box.columns - 2 - element.i)) - arange_from(number(0.0))
-    return Point(floor(end.z), floor(end.y), minimum(floor(end.x), highest))
+    """Return the steps of LANES paths within the box; between walls another element is above."""
+    along_x = floor(end.x)
+    if box.wraps_x == 0:
+        number = type(box.scale)
+        lanes = arange_from(number(0.0))
+        along_x = minimum(along_x, broadcast(number(box.columns - 2 - element.i)) - lanes)
+    return Point(floor(end.z), floor(end.y), along_x)
+
+
+@inlined
+def whole(step):
+    """Return a step as an integer: within bounds, beyond which no integer may be."""
+    number = type(step)
+    return integer(minimum(maximum(step, number(-FARTHEST)), number(FARTHEST)))
 
 
 @inlined
 def moved_element(element, steps):
     """Return the element to which the first lane goes."""
-    k = element.k + integer(first_lane(steps.z))
-    j = element.j + integer(first_lane(steps.y))
-    return Element(k, j, element.i + integer(first_lane(steps.x)))
+    k = element.k + whole(first_lane(steps.z))
+    j = element.j + whole(first_lane(steps.y))
+    return Element(k, j, element.i + whole(first_lane(steps.x)))
 
 
 @inlined
@@ -192,13 +202,13 @@ def are_alike(steps):
 def are_inside(element, more, box):
     """Return whether LANES elements and `more` behind them are within the box, at no face of it.
 
-    Along x they may be beside a wall: of a vector that is loaded there the last number is that of
-    the next row, and not used.
+    Between walls along x they may be beside one: of a vector that is loaded there the last number
+    is that of the next row, and not used.
     """
     k, j, i = element
     inside = (k >= 0) & (k >= box.bottom) & (k + more < box.top) & (k + more <= box.last)
     inside &= (j >= 1) & (j + more + 1 < box.rows)
-    return inside & (i >= box.wraps_x) & (i + LANES < box.columns)
+    return inside & (i >= box.wraps_x) & (i + LANES + box.wraps_x * (more - 1) < box.columns)
 
 
 @inlined

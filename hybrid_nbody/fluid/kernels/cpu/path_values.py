@@ -37,6 +37,7 @@ from hybrid_nbody.fluid.kernels.cpu.path_ends import (
     offset_of,
     steps_down,
     steps_of,
+    whole,
 )
 
 
@@ -140,7 +141,7 @@ def smallest(steps):
     base = first - number(1.0) if any_of(steps < broadcast(first)) else first
     low = broadcast(base)
     near = (steps == low) | (steps == broadcast(base + number(1.0)))
-    return integer(base), steps > low, all_of(near)
+    return whole(base), steps > low, all_of(near)
 
 
 @linked

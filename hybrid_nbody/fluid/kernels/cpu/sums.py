@@ -1,4 +1,6 @@
-"""Sums and largest values over the staggered grid in vector code: `cells.conjugate_gradients`.
+"""Sums and largest values over the staggered grid in vector code.
+
+They stand in for functions of `cells.conjugate_gradients` and `cells.sums`.
 
 Sums are of float64. Each lane has its own along the rows of a plane, and these are added in the
 end: the order follows from the size of a plane alone.
