@@ -11,7 +11,7 @@ MOST_KNOWN = 64
 class Replays:
     """Recordings of a kind of work, one for each set of arrays and other arguments.
 
-    The oldest is dropped where there are many.
+    Where there are many, that which was not used for longest is dropped.
 
     Parameters
     ----------
@@ -37,12 +37,14 @@ class Replays:
         *others : hashable
         """
         key = (*map(self.backend.place, arrays), *others)
-        if key not in self._known:
+        if key in self._known:
+            self._known[key] = self._known.pop(key)  # to the end: it is the latest one used
+        else:
             self._make_space()
             self._known[key] = (arrays, self.backend.recorded(action))
         self._known[key][1]()
 
     def _make_space(self) -> None:
-        """Drop the oldest recording if there are as many as are kept."""
+        """Drop the recording at the beginning if there are as many as are kept."""
         if len(self._known) == MOST_KNOWN:
             del self._known[next(iter(self._known))]

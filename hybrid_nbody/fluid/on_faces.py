@@ -198,7 +198,7 @@ class Staggered:
         On how far that is depends by which functions it is computed.
         """
         physics = physics_of(self.config)
-        factor = (grid.spacing * max(self.config.grid.cells)) ** 2
+        factor = (max(self.config.grid.cells) / max(grid.cells)) ** 2
         diffusivity = {name: factor * value for name, value in physics.diffusivity.items()}
         return replace(physics, viscosity=factor * physics.viscosity, diffusivity=diffusivity)
 
@@ -241,7 +241,7 @@ class Staggered:
         grid = self._grid(self.program(device), device, halo, cells, mixed)
         solver = self.config.solver
         accuracy = Accuracy(solver.tolerance, solver.max_iterations, solver.method)
-        return Stepper(grid, Solids(grid, obstacles), physics_of(self.config), accuracy)
+        return Stepper(grid, Solids(grid, obstacles), self._physics_on(grid), accuracy)
 
     def _grid(
         self,

@@ -65,12 +65,12 @@ def test_parts_of_an_array_are_other_arrays(backend, counted):
     assert len(recorded) == 3
 
 
-def test_the_oldest_recordings_are_dropped(backend, counted):
+def test_recordings_that_are_not_used_are_dropped(backend, counted):
     replays, recorded = counted
     array = backend.upload(np.zeros(3))
     for number in range(MOST_KNOWN + 1):
         replays.repeat(lambda: None, (array,), number)
-    replays.repeat(lambda: None, (array,), MOST_KNOWN)
+        replays.repeat(lambda: None, (array,), 0)
     assert len(recorded) == MOST_KNOWN + 1
-    replays.repeat(lambda: None, (array,), 0)
+    replays.repeat(lambda: None, (array,), 1)
     assert len(recorded) == MOST_KNOWN + 2

@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+LEAST = 1e-300
+"""The smallest reduction of a residual that is told from none."""
+
 
 @dataclass(frozen=True)
 class Spectrum:
@@ -17,7 +20,7 @@ class Spectrum:
     Attributes
     ----------
     least, largest : float
-        0 < least < largest.
+        0 < least <= largest.
     """
 
     least: float
@@ -40,15 +43,17 @@ class Spectrum:
         """Return the iterations after which a residual is `reduction` of what it was, or less."""
         if reduction >= 1.0:
             return 0
+        if self._radius == 0.0:
+            return 1
         growth = math.acosh(self._centre / self._radius)
-        return math.ceil(math.acosh(1.0 / reduction) / growth)
+        return math.ceil(math.acosh(1.0 / max(reduction, LEAST)) / growth)
 
     def directions(self) -> Iterator[tuple[float, float]]:
         """Yield of what each direction is made: a part of the one before and of the residual."""
         yield 0.0, 1.0 / self._centre
-        far = self._centre / self._radius
-        ratio = 1.0 / far
+        share = self._radius / self._centre
+        ratio = share
         while True:
-            following = 1.0 / (2.0 * far - ratio)
-            yield following * ratio, 2.0 * following / self._radius
-            ratio = following
+            following = 1.0 / (2.0 - share * ratio)
+            yield following * ratio * share, 2.0 * following / self._centre
+            ratio = share * following

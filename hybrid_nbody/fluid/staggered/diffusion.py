@@ -22,21 +22,21 @@ from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.solids import Solids
 from hybrid_nbody.fluid.stencil import diffusion
 
-STRONGEST_PULL = 12.0
-"""Largest eigenvalue of minus the Laplacian: twice as many as neighbours (Gershgorin's circles)."""
+ROW_BOUND = 12.0
+"""Gershgorin's bound of the eigenvalues of minus the Laplacian: six neighbours count twice."""
 
-STRONGEST_PULL_OF_WALLS = 24.0
-"""The same if all six neighbours are walls a quarter of a cell away: nearer ones count so."""
+ROW_BOUND_IN_WALLS = 24.0
+"""The same if all six are walls a quarter of a cell away; nearer ones count as much."""
 
 LARGEST_CONDITION = 40.0
-"""Of a spectrum for which Chebyshev's iteration needs about as many turns as others."""
+"""Condition number up to which Chebyshev's iteration is taken, and conjugate gradients beyond."""
 
 MORE = 2
-"""Turns between two looks at a residual that is larger than expected."""
+"""Iterations between two looks at a residual that is larger than expected."""
 
 
 @dataclass(frozen=True)
-class Change:
+class Equation:
     """The equation ``(1 - ratio * Laplacian) x = field``, whose solution replaces the field.
 
     Attributes
@@ -44,7 +44,7 @@ class Change:
     field : array
     kind : Kind
     region : tuple of int
-        The elements that change.
+        The elements that equation.
     ratio : float
         Viscosity times time over the square of the edge of a cell.
     """
@@ -78,7 +78,7 @@ class Diffusion:
         self.memory = memory
         self.in_boxes = accuracy.method == "red-black" and is_plain(grid, solids.masked)
         self.relaxer = cache(self._relaxer)
-        self.pull = cache(self._pull)
+        self.row_bound = cache(self._row_bound)
         self.replays = Replays(grid.backend)
 
     def _relaxer(self, axis: int | None) -> Relaxer:
@@ -94,7 +94,7 @@ class Diffusion:
             Its ghosts are valid in the end.
         kind : Kind
         region : tuple of int
-            The elements that change.
+            The elements that equation.
         ratio : float
             Viscosity times time over the square of the edge of a cell.
         """
@@ -102,7 +102,7 @@ class Diffusion:
         if self.in_boxes and self.relaxer(kind.axis).box.has_elements:
             self._relax(field, kind, ratio)
         else:
-            self._improve(Change(field, kind, region, ratio))
+            self._solve(Equation(field, kind, region, ratio))
         self.ghosts.fill(field, kind)
 
     def _limit(self, field: Array) -> float:
@@ -123,22 +123,22 @@ class Diffusion:
         relaxer.improve(x, b, equation, limit, self.accuracy.iterations)
         box.merge(x, "add_from_box", field)
 
-    def _improve(self, change: Change) -> None:
-        """Add to a field what its equation asks for."""
+    def _solve(self, equation: Equation) -> None:
+        """Solve an equation by the method that suits its condition number."""
         self.r, self.direction, self.image = self.memory.own
-        limit = self._limit(change.field)
-        self._residual(change)
-        spectrum = self._spectrum(change)
+        limit = self._limit(equation.field)
+        self._residual(equation)
+        spectrum = self._spectrum(equation)
         if spectrum.condition <= LARGEST_CONDITION:
-            self._accelerate(change, spectrum, limit)
+            self._chebyshev(equation, spectrum, limit)
         else:
-            self._conjugate(change, limit)
+            self._conjugate(equation, limit)
 
-    def _residual(self, change: Change) -> None:
+    def _residual(self, equation: Equation) -> None:
         """Set the residual of the field itself as a first guess: the change of a step without."""
         self.grid.clear(self.r)
-        name = "add_diffusion" if change.kind.axis is None else "add_viscosity"
-        self.run(name, (change.field, self.r), change.kind, change.region, change.ratio)
+        name = "add_diffusion" if equation.kind.axis is None else "add_viscosity"
+        self.run(name, (equation.field, self.r), equation.kind, equation.region, equation.ratio)
 
     def run(
         self, name: str, fields: tuple[Array, Array], kind: Kind, region: Region, ratio: float
@@ -152,75 +152,77 @@ class Diffusion:
         for part, masked in solids.parts_of(region):
             self.grid.program.run(name, part, field, ratio, masked, *walls, out)
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, equation: Equation) -> None:
         """Set the image of the direction."""
-        self.ghosts.fill(self.direction, change.kind, homogeneous=True)
-        name = "diffusive" if change.kind.axis is None else "viscous"
-        self.run(name, (self.direction, self.image), change.kind, change.region, change.ratio)
+        self.ghosts.fill(self.direction, equation.kind, homogeneous=True)
+        name = "diffusive" if equation.kind.axis is None else "viscous"
+        self.run(name, (self.direction, self.image), equation.kind, equation.region, equation.ratio)
 
     # --- Chebyshev's iteration --------------------------------------------------------------------
 
-    def _spectrum(self, change: Change) -> Spectrum:
+    def _spectrum(self, equation: Equation) -> Spectrum:
         """Return the range of the eigenvalues."""
-        axis = change.kind.axis
-        pull = STRONGEST_PULL if axis is None else self.pull(axis)
-        return Spectrum(1.0, 1.0 + pull * change.ratio)
+        axis = equation.kind.axis
+        bound = ROW_BOUND if axis is None else self.row_bound(axis)
+        return Spectrum(1.0, 1.0 + bound * equation.ratio)
 
-    def _pull(self, axis: int) -> float:
-        """Return the largest eigenvalue of what neighbours and walls do to a component."""
+    def _row_bound(self, axis: int) -> float:
+        """Return a bound of the eigenvalues of minus the Laplacian of a component, beside walls."""
         if not self.solids.masked:
-            return STRONGEST_PULL
+            return ROW_BOUND
         if self.solids.moving:
-            return STRONGEST_PULL_OF_WALLS
+            return ROW_BOUND_IN_WALLS
         walls = (self.solids.openings[axis], self.solids.reach[axis])
-        return max(self.grid.largest("pull_of_all", self.grid.region, *walls), STRONGEST_PULL)
+        return max(self.grid.largest("row_bound", self.grid.region, *walls), ROW_BOUND)
 
-    def _accelerate(self, change: Change, spectrum: Spectrum, limit: float) -> None:
-        """Improve a field by as many turns as its residual needs; one at least.
+    def _chebyshev(self, equation: Equation, spectrum: Spectrum, limit: float) -> None:
+        """Do as many iterations as the residual needs; one at least.
 
         What little a small viscosity does adds up over the steps.
         """
         most = self.accuracy.iterations
-        found = self.grid.largest("largest", change.region, self.r)
+        found = self.grid.largest("largest", equation.region, self.r)
         if not 0.0 < found < math.inf:
             return
-        turns = max(spectrum.iterations(limit / found), 1) if limit else most
+        needed = spectrum.iterations(limit / found) if self.accuracy.tolerance else most
         done = 0
         while done < most:
-            turns = min(turns, most - done)
-            self._turn(change, spectrum, range(done, done + turns))
-            done += turns
-            turns = MORE
-            if limit and self.grid.largest("largest", change.region, self.r) <= limit:
+            end = min(done + max(needed, 1), most)
+            self._iterate(equation, spectrum, range(done, end))
+            done = end
+            needed = MORE
+            if done < most and self.grid.largest("largest", equation.region, self.r) <= limit:
                 break
 
-    def _turn(self, change: Change, spectrum: Spectrum, turns: range) -> None:
-        """Do some turns; a device with a queue repeats those of the same arrays as one launch."""
+    def _iterate(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
+        """Do some iterations; a device with a queue repeats them as one launch."""
         if self.grid.halo.alone and self.ghosts.steady and not self.solids.moving:
-            arrays = (change.field, self.r, self.direction, self.image)
-            key = (change.kind, change.region, spectrum, turns)
-            self.replays.repeat(lambda: self._go(change, spectrum, turns), arrays, *key)
+            arrays = (equation.field, self.r, self.direction, self.image)
+            key = (equation.kind, equation.region, equation.ratio, numbers)
+            self.replays.repeat(
+                lambda: self._iterate_once_each(equation, spectrum, numbers), arrays, *key
+            )
         else:
-            self._go(change, spectrum, turns)
+            self._iterate_once_each(equation, spectrum, numbers)
 
-    def _go(self, change: Change, spectrum: Spectrum, turns: range) -> None:
-        """Go along directions, one after the other."""
+    def _iterate_once_each(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
+        """Go along a direction in each iteration, and choose the next one."""
         run = self.grid.program.run
-        if turns.start == 0:
+        if numbers.start == 0:
             _, part = next(spectrum.directions())
             self.grid.clear(self.direction)
-            run("add_field", change.region, self.direction, part, self.r)
-        for parts in islice(spectrum.directions(), turns.start + 1, turns.stop + 1):
-            self._apply(change)
-            fields = (change.field, self.r, self.direction, self.image)
-            run("descend_and_turn", change.region, *fields, *parts)
+            run("add_field", equation.region, self.direction, part, self.r)
+        for parts in islice(spectrum.directions(), numbers.start + 1, numbers.stop + 1):
+            self._apply(equation)
+            fields = (equation.field, self.r, self.direction, self.image)
+            run("descend_and_turn", equation.region, *fields, *parts)
 
     # --- conjugate gradients ----------------------------------------------------------------------
 
-    def _conjugate(self, change: Change, limit: float) -> None:
+    def _conjugate(self, equation: Equation, limit: float) -> None:
         """Improve a field by conjugate gradients."""
         grid = self.grid
-        region = change.region
+        region = equation.region
         self.grid.clear(self.direction)
         grid.program.run("copy", region, self.r, self.direction)
         self.unit = unit_of(grid.largest("largest", region, self.r))
@@ -229,7 +231,7 @@ class Diffusion:
             small = done and grid.largest("largest", region, self.r) <= limit
             if grade == 0.0 or small:
                 break
-            self._descend(change, grade)
+            self._descend(equation, grade)
             following = self._dot(region, self.r, self.r)
             grid.program.run("turn", region, self.direction, self.r, following / grade)
             grade = following
@@ -238,10 +240,10 @@ class Diffusion:
         """Return the sum of the products of two fields, in the unit of this solve."""
         return self.grid.total("dot", region, a, b, self.unit)
 
-    def _descend(self, change: Change, grade: float) -> None:
+    def _descend(self, equation: Equation, grade: float) -> None:
         """Go to the lowest point along the direction."""
-        self._apply(change)
-        curvature = self._dot(change.region, self.direction, self.image)
+        self._apply(equation)
+        curvature = self._dot(equation.region, self.direction, self.image)
         step = grade / curvature if curvature > 0.0 else 0.0
-        given = (change.field, self.r, self.direction, self.image, step)
-        self.grid.program.run("descend", change.region, *given)
+        given = (equation.field, self.r, self.direction, self.image, step)
+        self.grid.program.run("descend", equation.region, *given)

@@ -124,10 +124,13 @@ def viscous(
         out[k, j, i] = 0.0
 
 
-def strength(
+def in_row_bound(
     opening: Cells, reach: Cells, own_opening: Real, k: Int, j: Int, i: Int
 ) -> Real:  # fmt: skip
-    """Return how strongly an element pulls on another one, twice where that pulls back."""
+    """Return what a neighbour adds to the bound of a row.
+
+    That is its part of the diagonal and, where it is an unknown itself, its coefficient.
+    """
     found = 2.0
     if reach[k, j, i] < 0.0:
         found = 0.0
@@ -137,17 +140,17 @@ def strength(
 
 
 @plane_largest
-def pull_of_all(k: Int, j: Int, i: Int, opening: Cells, reach: Cells) -> Real:
-    """Return how strongly neighbours and walls pull on an element: a circle of Gershgorin."""
+def row_bound(k: Int, j: Int, i: Int, opening: Cells, reach: Cells) -> Real:
+    """Return Gershgorin's bound of the row of an element in minus the Laplacian."""
     total = 0.0
     if reach[k, j, i] >= 1.0:
         part = opening[k, j, i]
-        total = strength(opening, reach, part, k, j, i - 1)
-        total += strength(opening, reach, part, k, j, i + 1)
-        total += strength(opening, reach, part, k, j - 1, i)
-        total += strength(opening, reach, part, k, j + 1, i)
-        total += strength(opening, reach, part, k - 1, j, i)
-        total += strength(opening, reach, part, k + 1, j, i)
+        total = in_row_bound(opening, reach, part, k, j, i - 1)
+        total += in_row_bound(opening, reach, part, k, j, i + 1)
+        total += in_row_bound(opening, reach, part, k, j - 1, i)
+        total += in_row_bound(opening, reach, part, k, j + 1, i)
+        total += in_row_bound(opening, reach, part, k - 1, j, i)
+        total += in_row_bound(opening, reach, part, k + 1, j, i)
     return total
 
 
