@@ -10,5 +10,8 @@ extern "C" __global__ void find_bad(int arrays, const Array *array, long long *f
     long long start = blockIdx.x * (long long)blockDim.x + threadIdx.x;
     for (int k = 0; k < arrays; ++k)
         for (long long i = start; i < array[k].size; i += gridDim.x * (long long)blockDim.x)
-            if (!isfinite(array[k].numbers[i])) atomicMin(first + k, i);
+            if (!isfinite(array[k].numbers[i])) {
+                atomicMin(first + k, i);
+                break;  // what follows comes later
+            }
 }

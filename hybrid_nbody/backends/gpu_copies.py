@@ -55,17 +55,17 @@ class Snapshot(Download):
 
     def rows(self) -> Array:
         """See `Download`; the memory of the GPU is free once the copy is dropped."""
-        found = _host_memory(self._backend, self._copy)
-        _bring(self._backend, self._copy, self._made, found)
+        with self._backend.cupy.cuda.Device(self._backend.device):
+            found = _host_memory(self._backend, self._copy)
+            _bring(self._backend, self._copy, self._made, found)
         return found
 
 
 def _bring(backend: "GpuBackend", copy: Array, made: Mark, host: Array) -> None:
-    """Bring what a copy on the GPU holds from a mark on to the host; other work goes on."""
-    with backend.cupy.cuda.Device(backend.device):
-        backend.downloads.wait_event(made)
-        copy.get(out=host, stream=backend.downloads, blocking=False)
-        backend.downloads.synchronize()
+    """Bring what a copy on the present GPU holds from a mark on to the host; other work goes on."""
+    backend.downloads.wait_event(made)
+    copy.get(out=host, stream=backend.downloads, blocking=False)
+    backend.downloads.synchronize()
 
 
 def _host_memory(backend: "GpuBackend", copy: Array) -> Array:
@@ -89,7 +89,7 @@ class Arrivals:
 
     def take(self, batch: Array, used: int, made: Mark) -> NDArray[np.uint8]:
         """Return the bytes of a batch on the GPU that are used, as they are from a mark on."""
-        with self._one_by_one:
+        with self._one_by_one, self._backend.cupy.cuda.Device(self._backend.device):
             if self._memory is None:
                 self._memory = _host_memory(self._backend, batch)
             arrived: NDArray[np.uint8] = self._memory[:used]

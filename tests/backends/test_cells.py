@@ -67,6 +67,18 @@ def test_planes_are_summed_and_searched(backend, program, numbers):
     np.testing.assert_array_equal(largest, np.abs(inside).max(axis=(1, 2)))
 
 
+@pytest.mark.parametrize("rows", [31, 32, 33, 70])
+def test_all_rows_of_planes_are_summed_and_searched(backend, program, rows):
+    numbers = np.random.default_rng(3).normal(size=(4, rows + 2, 9))
+    numbers[2, rows, 4] = np.nan
+    region = (1, 4, 1, rows + 1, 1, 8)
+    inside = numbers[1:4, 1 : rows + 1, 1:8]
+    sums = program.reduce("square", region, backend.upload(numbers))
+    largest = program.reduce("size", region, backend.upload(numbers))
+    np.testing.assert_allclose(sums, (inside**2).sum(axis=(1, 2)), rtol=1e-13)
+    np.testing.assert_array_equal(largest, np.abs(inside).max(axis=(1, 2)))
+
+
 ENDLESS = """
 from hybrid_nbody.backends.cells import Cells, Int, over_cells
 

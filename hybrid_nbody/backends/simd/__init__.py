@@ -7,6 +7,8 @@ Loops are written in one of three forms, which share what they generate:
 - A block, an array of BLOCK numbers on the stack, suits the pair force. Its loops over a block
   mix float32 and float64, whose registers hold 16 and 8 numbers; LLVM turns them into vector code
   of either width and fuses products with sums.
+- `code.VectorCode` generates one operation after the other, for loops that the generator unrolls:
+  those over the terms of expansions.
 """
 
 from hybrid_nbody.backends.simd.blocks import (
