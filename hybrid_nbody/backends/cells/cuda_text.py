@@ -92,14 +92,15 @@ extern "C" __global__ void run_{name}(const Box box, {arguments}, double *found)
         #pragma unroll 4
         for (int i = i0 + lane; i < i1; i += 32) {{
             const double value = {name}({call});
-            own = value <= own ? own : value;
+            if (!(value <= own) && own == own) own = value;  // NaN stays
         }}
     }}
     parts[threadIdx.x] = own;
     for (int half = {threads} / 2; half; half /= 2) {{
         __syncthreads();
         const double other = threadIdx.x < half ? parts[threadIdx.x + half] : 0.0;
-        if (threadIdx.x < half && !(other <= parts[threadIdx.x])) parts[threadIdx.x] = other;
+        const double mine = parts[threadIdx.x];
+        if (threadIdx.x < half && !(other <= mine) && mine == mine) parts[threadIdx.x] = other;
     }}
     if (threadIdx.x == 0) found[blockIdx.y * gridDim.x + blockIdx.x] = parts[0];
 }}

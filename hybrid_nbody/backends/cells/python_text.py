@@ -66,7 +66,8 @@ BODIES = {
         for j in range(j0, j1):
             for i in range(i0, i1):
 {cell}
-                largest_ = value_ if not value_ <= largest_ else largest_
+                if not value_ <= largest_ and largest_ == largest_:  # NaN stays
+                    largest_ = value_
         found[k] = largest_
 """,
 }
