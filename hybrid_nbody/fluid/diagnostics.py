@@ -11,7 +11,7 @@ from hybrid_nbody.simulation.model import Quantity
 ADVECTION_ERROR = Quantity(
     "1",
     "density that diffusion and advection have made (lost: less than 0) since the start of the "
-    "run, relative to that of each step; NaN where it is not summed",
+    "run, relative to that of each step",
     limit=0.01,
 )
 
@@ -46,7 +46,7 @@ QUANTITIES = {
 }
 
 
-def quantities_of(projection: str, conserve: bool) -> dict[str, Quantity]:
+def quantities_of(projection: str, conserve: bool, summed: bool = True) -> dict[str, Quantity]:
     """Return the quantities with the limits that hold for a fluid.
 
     Parameters
@@ -55,12 +55,16 @@ def quantities_of(projection: str, conserve: bool) -> dict[str, Quantity]:
         That of the course leaves the divergence as it is, however the pressure is solved.
     conserve : bool
         Whether what advection makes or loses is taken back.
+    summed : bool, optional
+        Whether that is summed at all.
     """
     found = dict(QUANTITIES)
     if projection == "course":
         found["poisson_residual"] = replace(found["poisson_residual"], limit=math.inf)
     advice = advice_on_advection("density", conserve)
     found["advection_error"] = replace(ADVECTION_ERROR, advice=advice)
+    if not summed:
+        del found["advection_error"]
     return found
 
 

@@ -1,6 +1,5 @@
 """The fluid model: velocity and density on a grid, advanced step by step."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +76,9 @@ class FluidModel:
         self.physics = physics
         self.sources = sources
         self.frames = frames
-        self.quantities = diagnostics.quantities_of(physics.projection, physics.conserve)
+        self.quantities = diagnostics.quantities_of(
+            physics.projection, physics.conserve, physics.budgeted
+        )
         self.step = 0
         self.last_projection = {"divergence_before": 0.0, "poisson_residual": 0.0}
         self.earlier_counts = {"solves": 0, "iterations": 0, "early": 0}
@@ -141,7 +142,7 @@ class FluidModel:
         max_speed = self._max_speed()
         return {
             **self._totals(),
-            "advection_error": self._budget()["advection_error"],
+            **self._made(),
             "max_speed": max_speed,
             "cfl": max_speed * self.physics.dt / self.kernels.slab.spacing,
             "divergence_before": self.last_projection["divergence_before"],
@@ -165,12 +166,10 @@ class FluidModel:
             "kinetic_energy": 0.5 * energy * kernels.slab.spacing**3,
         }
 
-    def _budget(self) -> dict[str, float]:
-        """Return what steps have made of the density, and what is still to be taken back."""
+    def _made(self) -> dict[str, float]:
+        """Return what steps have made of the density, where that is summed."""
         budget = self.stepper.budget
-        if budget is None:
-            return {"advection_error": math.nan, "density_left": 0.0}
-        return budget.scalars()
+        return {"advection_error": budget.scalars()["advection_error"]} if budget else {}
 
     def _max_speed(self) -> float:
         """Return the largest component of the velocity."""
@@ -243,7 +242,7 @@ class FluidModel:
     def scalars(self) -> dict[str, float]:
         """See `Model.scalars`."""
         clock = {"step": self.step, "time": self.time}
-        made = self._budget() if self.stepper.budget else {}
+        made = self.stepper.budget.scalars() if self.stepper.budget else {}
         return {**clock, **self.last_projection, **self._counts(), **made}
 
     def restore(self, rows: Callable[[str], np.ndarray], scalars: Mapping[str, float]) -> None:
