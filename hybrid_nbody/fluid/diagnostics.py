@@ -46,7 +46,7 @@ QUANTITIES = {
 }
 
 
-def quantities_of(projection: str, conserve: bool, summed: bool = True) -> dict[str, Quantity]:
+def quantities_of(projection: str, conserve: bool, summed: bool) -> dict[str, Quantity]:
     """Return the quantities with the limits that hold for a fluid.
 
     Parameters
@@ -55,15 +55,16 @@ def quantities_of(projection: str, conserve: bool, summed: bool = True) -> dict[
         That of the course leaves the divergence as it is, however the pressure is solved.
     conserve : bool
         Whether what advection makes or loses is taken back.
-    summed : bool, optional
+    summed : bool
         Whether that is summed at all.
     """
     found = dict(QUANTITIES)
     if projection == "course":
         found["poisson_residual"] = replace(found["poisson_residual"], limit=math.inf)
-    advice = advice_on_advection("density", conserve)
-    found["advection_error"] = replace(ADVECTION_ERROR, advice=advice)
-    if not summed:
+    if summed:
+        advice = advice_on_advection("density", conserve)
+        found["advection_error"] = replace(ADVECTION_ERROR, advice=advice)
+    else:
         del found["advection_error"]
     return found
 

@@ -44,7 +44,7 @@ class Equation:
     field : array
     kind : Kind
     region : tuple of int
-        The elements that equation.
+        The elements that change.
     ratio : float
         Viscosity times time over the square of the edge of a cell.
     """
@@ -88,15 +88,7 @@ class Diffusion:
     def spread(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
         """Replace a field by the solution of ``(1 - ratio * Laplacian) x = field``.
 
-        Parameters
-        ----------
-        field : array
-            Its ghosts are valid in the end.
-        kind : Kind
-        region : tuple of int
-            The elements that equation.
-        ratio : float
-            Viscosity times time over the square of the edge of a cell.
+        The parameters are those of an `Equation`. The ghosts of the field are valid in the end.
         """
         self.ghosts.fill(field, kind)
         if self.in_boxes and self.relaxer(kind.axis).box.has_elements:
