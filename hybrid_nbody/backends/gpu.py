@@ -108,7 +108,7 @@ class GpuBackend(Backend):
         self.copies = cupy.cuda.Stream(non_blocking=True)
         self.downloads = cupy.cuda.Stream(non_blocking=True)  # steps never wait for these
         self._staging = Workspace(self.pinned)
-        self._started = Copies(self)
+        self._copies_to_host = Copies(self)
         self._compilers = ThreadPoolExecutor(COMPILERS)
         self._compiling: list[Future[Any]] = []
         self.nccl = _nccl_module()
@@ -149,7 +149,7 @@ class GpuBackend(Backend):
         if not isinstance(parts[0], self.cupy.ndarray):
             return super().start_download(*parts)
         try:
-            return self._started.start(*parts)
+            return self._copies_to_host.start(*parts)
         except self.cupy.cuda.memory.OutOfMemoryError:
             return super().start_download(*parts)
 

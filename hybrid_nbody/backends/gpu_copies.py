@@ -1,14 +1,13 @@
 """Copies of a GPU's arrays on their way to the host."""
 
-import math
 import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
-from hybrid_nbody.backends.base import Array, Mark, Shape
+from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.downloads import Download
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ class Batch:
             target.copy_from_device_async(array.data, array.nbytes, self._backend.stream)
             self._made.record(self._backend.stream)
             self._used = -(-end // ALIGNMENT) * ALIGNMENT
-        return PartOfBatch(self, start, array.shape, array.dtype)
+        return PartOfBatch(self, start, array)
 
     def bytes_on_host(self) -> NDArray[np.uint8]:
         """Return what the batch holds, once it is on the host; nothing is added from now on."""
@@ -150,16 +149,16 @@ class PartOfBatch(Download):
     batch : Batch
     start : int
         Its first byte there.
-    shape, dtype
-        Of the array.
+    array : array
+        What was copied, whose shape and type it has.
     """
 
-    def __init__(self, batch: Batch, start: int, shape: Shape, dtype: DTypeLike) -> None:
+    def __init__(self, batch: Batch, start: int, array: Array) -> None:
+        self.nbytes = array.nbytes
         self._batch = batch
         self._start = start
-        self._shape = shape
-        self._dtype = np.dtype(dtype)
-        self.nbytes = math.prod(np.atleast_1d(shape).tolist()) * self._dtype.itemsize
+        self._shape = array.shape
+        self._dtype = array.dtype
 
     def rows(self) -> Array:
         """See `Download`."""
@@ -208,5 +207,5 @@ class Copies:
             return array.copy()
         # a kernel of CuPy would have to be compiled first; its empty_like takes three times as long
         copy = self._backend.cupy.ndarray(array.shape, array.dtype)
-        copy.data.copy_from_device_async(array.data, copy.nbytes, self._backend.stream)
+        self._backend.copy(array, copy)
         return copy

@@ -1,5 +1,6 @@
 """Work on arrays that is recorded once and repeated as one launch."""
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from hybrid_nbody.backends.base import Array, Backend
@@ -21,7 +22,8 @@ class Replays:
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._known: dict[Hashable, tuple[tuple[Array, ...], Callable[[], None]]] = {}
+        self._known: OrderedDict[Hashable, tuple[tuple[Array, ...], Callable[[], None]]]
+        self._known = OrderedDict()  # that used last comes last
 
     def repeat(
         self, action: Callable[[], None], arrays: tuple[Array, ...], *others: Hashable
@@ -37,14 +39,9 @@ class Replays:
         *others : hashable
         """
         key = (*map(self.backend.place, arrays), *others)
-        if key in self._known:
-            self._known[key] = self._known.pop(key)  # to the end: it is the latest one used
-        else:
-            self._make_space()
+        if key not in self._known:
             self._known[key] = (arrays, self.backend.recorded(action))
+        self._known.move_to_end(key)
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
         self._known[key][1]()
-
-    def _make_space(self) -> None:
-        """Drop the recording at the beginning if there are as many as are kept."""
-        if len(self._known) == MOST_KNOWN:
-            del self._known[next(iter(self._known))]
