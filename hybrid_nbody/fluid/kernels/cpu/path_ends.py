@@ -58,6 +58,22 @@ class Element(NamedTuple):
     i: int
 
 
+class Path(NamedTuple):
+    """Paths of LANES elements.
+
+    Attributes
+    ----------
+    end, steps : Point
+        Their distances, and these rounded down.
+    there : Element
+        Where the first leads.
+    """
+
+    end: Any
+    steps: Any
+    there: Any
+
+
 # ---- Wherever they lead --------------------------------------------------------------------------
 
 
@@ -191,6 +207,14 @@ def moved_element(element, steps):
 
 
 @inlined
+def path_of(element, distance, staggered, box):
+    """Return LANES paths, which end within the box along y and z."""
+    end = end_in_box(element, distance, staggered, box)
+    steps = steps_down(element, end, box)
+    return Path(end, steps, moved_element(element, steps))
+
+
+@inlined
 def are_alike(steps):
     """Return for each lane whether it goes the same steps as the first."""
     same_z = steps.z == broadcast(first_lane(steps.z))
@@ -215,3 +239,9 @@ def are_inside(element, more, box):
 def offset_of(k, j, i, box):
     """Return where an element lies in a flat array."""
     return (k * box.rows + j) * box.columns + i
+
+
+@inlined
+def place_of(element, box):
+    """Return the same for an `Element`."""
+    return offset_of(element.k, element.j, element.i, box)

@@ -20,7 +20,6 @@ from hybrid_nbody.backends.simd import (
 )
 from hybrid_nbody.fluid.kernels.cpu.interpolation import (
     between,
-    integer,
     interpolate,
     maximum_of,
     minimum_of,
@@ -31,11 +30,11 @@ from hybrid_nbody.fluid.kernels.cpu.path_ends import (
     Point,
     are_alike,
     are_inside,
-    end_in_box,
     end_of,
     moved_element,
     offset_of,
-    steps_down,
+    path_of,
+    place_of,
     steps_of,
     whole,
 )
@@ -164,15 +163,8 @@ def values_apart(array, element, steps, box):
 @inlined
 def values_around(array, element, steps, box):
     """Return the eight values around the ends of LANES paths."""
-    z = first_lane(steps.z)
-    y = first_lane(steps.y)
-    x = first_lane(steps.x)
-    same = (steps.z == broadcast(z)) & (steps.y == broadcast(y)) & (steps.x == broadcast(x))
-    if all_of(same):
-        k = element.k + integer(z)
-        j = element.j + integer(y)
-        offset = offset_of(k, j, element.i + integer(x), box)
-        return load_around(array, offset, box)
+    if all_of(are_alike(steps)):
+        return load_around(array, place_of(moved_element(element, steps), box), box)
     return values_apart(array, element, steps, box)
 
 
@@ -233,24 +225,23 @@ def blend_planes(array, offset, axes, box):
 @linked
 def sample_apart(array, element, distance, staggered, box):
     """Return what `sample` does, where steps differ."""
-    end = end_in_box(element, distance, staggered, box)
-    steps = steps_down(element, end, box)
-    z, next_z, near_z = smallest(steps.z)
-    y, next_y, near_y = smallest(steps.y)
-    x, next_x, near_x = smallest(steps.x)
+    path = path_of(element, distance, staggered, box)
+    z, next_z, near_z = smallest(path.steps.z)
+    y, next_y, near_y = smallest(path.steps.y)
+    x, next_x, near_x = smallest(path.steps.x)
     there = Element(element.k + z, element.j + y, element.i + x)
     if near_z & near_y & near_x & are_inside(there, 2, box):
-        part_x, part_y, part_z = parts_of(end, steps)
+        part_x, part_y, part_z = parts_of(path.end, path.steps)
         axes = (Along(next_z, part_z), Along(next_y, part_y), Along(next_x, part_x))
-        return blend_planes(array, offset_of(there.k, there.j, there.i, box), axes, box)
+        return blend_planes(array, place_of(there, box), axes, box)
     return sample_anywhere(array, element, distance, staggered, box)
 
 
 @inlined
-def sample_alike(array, element, end, steps, box):
+def sample_alike(array, path, box):
     """Return what `sample` does, where all lanes go to elements beside each other."""
-    values = load_around(array, offset_of(element.k, element.j, element.i, box), box)
-    return interpolate(values, parts_of(end, steps))
+    values = load_around(array, place_of(path.there, box), box)
+    return interpolate(values, parts_of(path.end, path.steps))
 
 
 @inlined
@@ -259,11 +250,9 @@ def sample(array, element, distance, staggered, box):
 
     Where all go the same steps, and within the box, nothing else is looked at.
     """
-    end = end_in_box(element, distance, staggered, box)
-    steps = steps_down(element, end, box)
-    there = moved_element(element, steps)
-    if all_of(are_alike(steps)) & are_inside(there, 1, box):
-        return sample_alike(array, there, end, steps, box)
+    path = path_of(element, distance, staggered, box)
+    if all_of(are_alike(path.steps)) & are_inside(path.there, 1, box):
+        return sample_alike(array, path, box)
     return sample_apart(array, element, distance, staggered, box)
 
 

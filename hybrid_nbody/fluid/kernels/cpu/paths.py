@@ -25,11 +25,9 @@ from hybrid_nbody.fluid.kernels.cpu.path_ends import (
     Point,
     are_alike,
     are_inside,
-    end_in_box,
     faces_along_x,
-    moved_element,
     offset_of,
-    steps_down,
+    path_of,
 )
 from hybrid_nbody.fluid.kernels.cpu.path_values import (
     sample,
@@ -75,21 +73,16 @@ def flow_at(flow, element, distance, box):
     of_u = Point(distance.z, distance.y, distance.x + half)
     of_v = Point(distance.z, distance.y + half, distance.x)
     of_w = Point(distance.z + half, distance.y, distance.x)
-    end_u = end_in_box(element, of_u, axis_x, box)
-    end_v = end_in_box(element, of_v, axis_y, box)
-    end_w = end_in_box(element, of_w, axis_z, box)
-    steps_u = steps_down(element, end_u, box)
-    steps_v = steps_down(element, end_v, box)
-    steps_w = steps_down(element, end_w, box)
-    at_u = moved_element(element, steps_u)
-    at_v = moved_element(element, steps_v)
-    at_w = moved_element(element, steps_w)
-    alike = all_of(are_alike(steps_u) & are_alike(steps_v) & are_alike(steps_w))
-    inside = are_inside(at_u, 1, box) & are_inside(at_v, 1, box) & are_inside(at_w, 1, box)
-    if alike & inside:  # one branch: several that cannot be foreseen would take longer
-        u = sample_alike(flow.u, at_u, end_u, steps_u, box)
-        v = sample_alike(flow.v, at_v, end_v, steps_v, box)
-        return Point(sample_alike(flow.w, at_w, end_w, steps_w, box), v, u)
+    path_u = path_of(element, of_u, axis_x, box)
+    path_v = path_of(element, of_v, axis_y, box)
+    path_w = path_of(element, of_w, axis_z, box)
+    alike = are_alike(path_u.steps) & are_alike(path_v.steps) & are_alike(path_w.steps)
+    inside = are_inside(path_u.there, 1, box) & are_inside(path_v.there, 1, box)
+    inside &= are_inside(path_w.there, 1, box)
+    if all_of(alike) & inside:  # one branch: several that cannot be foreseen would take longer
+        u = sample_alike(flow.u, path_u, box)
+        v = sample_alike(flow.v, path_v, box)
+        return Point(sample_alike(flow.w, path_w, box), v, u)
     return flow_apart(flow, element, of_u, of_v, of_w, box)
 
 

@@ -47,17 +47,41 @@ def positive(numbers):
     return maximum(numbers, numbers - numbers)
 
 
-@linked
-def dot_plane(k, a, b, unit, found, region, sizes):
-    """Store the sum of the products of two fields in a plane, each times `unit`."""
+@inlined
+def sum_over(term, fields, k, region, sizes):
+    """Return the sum of ``term(fields, place, end)``, LANES numbers of a row, over a plane."""
     total = broadcast(0.0)
-    factor = broadcast(unit)
     for j in range(region[0], region[1]):
         start, end = row_of(k, j, region, sizes)
         for place in range(start, end, LANES):
-            one = factor * numbers_at(a, place, end)
-            total = total + converted(one * (factor * numbers_at(b, place, end)), np.float64)
-    found[k] = reduce_add(total)
+            total = total + converted(term(fields, place, end), np.float64)
+    return reduce_add(total)
+
+
+@inlined
+def product(fields, place, end):
+    """Return the products of two fields, each times a factor."""
+    a, b, factor = fields
+    return (factor * numbers_at(a, place, end)) * (factor * numbers_at(b, place, end))
+
+
+@inlined
+def size(fields, place, end):
+    """Return the sizes of a field."""
+    return fabs(numbers_at(fields[0], place, end))
+
+
+@inlined
+def growth(fields, place, end):
+    """Return what a field has grown; 0 where it has shrunk."""
+    before, after = fields
+    return positive(numbers_at(after, place, end) - numbers_at(before, place, end))
+
+
+@linked
+def dot_plane(k, a, b, unit, found, region, sizes):
+    """Store the sum of the products of two fields in a plane, each times `unit`."""
+    found[k] = sum_over(product, (a, b, broadcast(unit)), k, region, sizes)
 
 
 @linked
@@ -68,32 +92,21 @@ def largest_plane(k, a, zero, found, region, sizes):
     for j in range(region[0], region[1]):
         start, end = row_of(k, j, region, sizes)
         for place in range(start, end, LANES):
-            size = minimum(fabs(numbers_at(a, place, end)), infinite)  # not NaN
-            largest = maximum(size, largest)
+            numbers = minimum(size((a,), place, end), infinite)  # not NaN
+            largest = maximum(numbers, largest)
     found[k] = reduce_max(largest)
 
 
 @linked
 def magnitude_plane(k, a, found, region, sizes):
     """Store the sum of the sizes of a field in a plane."""
-    total = broadcast(0.0)
-    for j in range(region[0], region[1]):
-        start, end = row_of(k, j, region, sizes)
-        for place in range(start, end, LANES):
-            total = total + converted(fabs(numbers_at(a, place, end)), np.float64)
-    found[k] = reduce_add(total)
+    found[k] = sum_over(size, (a,), k, region, sizes)
 
 
 @linked
 def grown_plane(k, before, after, found, region, sizes):
     """Store the sum of what the elements of a plane have grown; those that have shrunk add 0."""
-    total = broadcast(0.0)
-    for j in range(region[0], region[1]):
-        start, end = row_of(k, j, region, sizes)
-        for place in range(start, end, LANES):
-            change = numbers_at(after, place, end) - numbers_at(before, place, end)
-            total = total + converted(positive(change), np.float64)
-    found[k] = reduce_add(total)
+    found[k] = sum_over(growth, (before, after), k, region, sizes)
 
 
 # ---- All planes ----------------------------------------------------------------------------------
@@ -140,6 +153,6 @@ def run_gained(
 def run_lost(
     k0, k1, j0, j1, i0, i1, parity, rows, columns, table_rows, table_columns, found, before, a
 ):  # fmt: skip
-    """Call `lost` for the cells of a region."""
-    given = (address_of(a), address_of(before), found, (j0, j1, i0, i1), (rows, columns))
-    each_on_threads(grown_plane, k0, k1, given)
+    """Call `lost` for the cells of a region: what it has gained on the way back."""
+    box = (k0, k1, j0, j1, i0, i1, parity, rows, columns, table_rows, table_columns)
+    run_gained(*box, found, a, before)
