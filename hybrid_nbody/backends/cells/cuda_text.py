@@ -14,6 +14,11 @@ HEADER = """
 #define at(index) (index)
 typedef {real} real;
 struct Box {{ int {box}; }};
+__device__ __forceinline__ double sum_of(double a, double b) {{ return a + b; }}
+__device__ __forceinline__ double largest_of(double a, double b)
+{{
+    return !(b <= a) && a == a ? b : a;  // NaN stays
+}}
 """
 
 FUNCTION = """
@@ -23,6 +28,29 @@ __device__ __forceinline__ {result} {name}({arguments})
 {body}
 }}
 """
+
+REDUCTION = """
+extern "C" __global__ void run_{name}(const Box box, {arguments}, double *found)
+{{
+    {unpack}
+    __shared__ double parts[{threads}];
+    const int k = k0 + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int start_ = j0 + blockIdx.x * {strip}, end_ = min(start_ + {strip}, j1);
+    double own = 0.0;
+    for (int j = start_ + warp; j < end_; j += {threads} / 32) {{
+        #pragma unroll 4
+        for (int i = i0 + lane; i < i1; i += 32) own = JOIN(own, {name}({call}));
+    }}
+    parts[threadIdx.x] = own;
+    for (int half = {threads} / 2; half; half /= 2) {{
+        __syncthreads();
+        if (threadIdx.x < half)
+            parts[threadIdx.x] = JOIN(parts[threadIdx.x], parts[threadIdx.x + half]);
+    }}
+    if (threadIdx.x == 0) found[blockIdx.y * gridDim.x + blockIdx.x] = parts[0];
+}}
+"""
+"""A kernel that joins what a function returns, of a strip of a plane in each block."""
 
 KERNELS = {
     "over_cells": """
@@ -60,51 +88,8 @@ extern "C" __global__ void run_{name}(const Box box, {arguments})
     }}
 }}
 """,
-    "plane_sum": """
-extern "C" __global__ void run_{name}(const Box box, {arguments}, double *found)
-{{
-    {unpack}
-    __shared__ double parts[{threads}];
-    const int k = k0 + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int start_ = j0 + blockIdx.x * {strip}, end_ = min(start_ + {strip}, j1);
-    double own = 0.0;
-    for (int j = start_ + warp; j < end_; j += {threads} / 32) {{
-        #pragma unroll 4
-        for (int i = i0 + lane; i < i1; i += 32) own += {name}({call});
-    }}
-    parts[threadIdx.x] = own;
-    for (int half = {threads} / 2; half; half /= 2) {{
-        __syncthreads();
-        if (threadIdx.x < half) parts[threadIdx.x] += parts[threadIdx.x + half];
-    }}
-    if (threadIdx.x == 0) found[blockIdx.y * gridDim.x + blockIdx.x] = parts[0];
-}}
-""",
-    "plane_largest": """
-extern "C" __global__ void run_{name}(const Box box, {arguments}, double *found)
-{{
-    {unpack}
-    __shared__ double parts[{threads}];
-    const int k = k0 + blockIdx.y, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const int start_ = j0 + blockIdx.x * {strip}, end_ = min(start_ + {strip}, j1);
-    double own = 0.0;
-    for (int j = start_ + warp; j < end_; j += {threads} / 32) {{
-        #pragma unroll 4
-        for (int i = i0 + lane; i < i1; i += 32) {{
-            const double value = {name}({call});
-            if (!(value <= own) && own == own) own = value;  // NaN stays
-        }}
-    }}
-    parts[threadIdx.x] = own;
-    for (int half = {threads} / 2; half; half /= 2) {{
-        __syncthreads();
-        const double other = threadIdx.x < half ? parts[threadIdx.x + half] : 0.0;
-        const double mine = parts[threadIdx.x];
-        if (threadIdx.x < half && !(other <= mine) && mine == mine) parts[threadIdx.x] = other;
-    }}
-    if (threadIdx.x == 0) found[blockIdx.y * gridDim.x + blockIdx.x] = parts[0];
-}}
-""",
+    "plane_sum": REDUCTION.replace("JOIN", "sum_of"),
+    "plane_largest": REDUCTION.replace("JOIN", "largest_of"),
 }
 
 BOX = ("k0", "k1", "j0", "j1", "i0", "i1", "parity", "depth", *DIMENSIONS)
