@@ -1,8 +1,8 @@
 """A tree over bodies that are all on one GPU: a force is queued at once, and replayed.
 
 Launches are for as many cells as there may be, and kernels know how many there are. What there was
-no memory for is left out; the host hears of it at the end, provides it, and has the force done
-again.
+no memory for is left out; the host hears of it while the device sums, provides it, and has the
+force done again.
 """
 
 from collections.abc import Callable
@@ -32,6 +32,21 @@ HEADROOM_CELLS = 32
 
 MOST_RECORDED = 4
 """Forces that are kept to be replayed: accelerations and potentials at the bodies of a run."""
+
+
+class Halves(NamedTuple):
+    """What queues the kernels of a force.
+
+    Attributes
+    ----------
+    find_sources : callable
+        Of all that the host hears of: the cells and the lists of their sources.
+    add_fields : callable
+        Of the sums over these sources.
+    """
+
+    find_sources: Callable[[], None]
+    add_fields: Callable[[], None]
 
 
 class BodyMemory(NamedTuple):
@@ -84,15 +99,18 @@ class WholeTree:
         self.most: Counts = np.zeros(LEVELS + 1, np.int64)
         self.phases: Timer | None = None
         self._arrays: BodyMemory | None = None
-        self._recorded: dict[tuple[int, int, bool], Callable[[], None]] = {}
+        self._recorded: dict[tuple[int, int, bool], Halves] = {}
         self._report: NDArray[np.int64] = backend.pinned(USED + 1, "i8")
 
     def sums(self, bodies: Array, potentials: bool) -> Array:
         """Return the sums in the order of the bodies, until the next call; see `DeviceTree`."""
         arrays = self._provide(bodies)
         while True:
-            self._work(bodies, arrays, potentials)()
-            self.backend.wait(self.backend.fetch(self.memory.arrays["report"], self._report))
+            work = self._work(bodies, arrays, potentials)
+            work.find_sources()
+            reported = self.backend.fetch(self.memory.arrays["report"], self._report)
+            work.add_fields()
+            self.backend.wait(reported)
             if self._fits():
                 return arrays.potentials if potentials else arrays.accelerations
 
@@ -132,21 +150,24 @@ class WholeTree:
 
     # ---- A force ---------------------------------------------------------------------------------
 
-    def _work(self, bodies: Array, arrays: BodyMemory, potentials: bool) -> Callable[[], None]:
+    def _work(self, bodies: Array, arrays: BodyMemory, potentials: bool) -> Halves:
         """Return what queues all kernels."""
         timer = self.phases or NullTimer()
-        queue = partial(self._queue, bodies, arrays, potentials, timer)
+        halves = Halves(
+            partial(self._find_sources, bodies, arrays, timer),
+            partial(self._add_fields, arrays, potentials, timer),
+        )
         if self.phases or len(bodies) > MOST_BODIES:
-            return queue
+            return halves
         key = (bodies.data.ptr, bodies.shape[1], potentials)
         if key not in self._recorded:
             while len(self._recorded) >= MOST_RECORDED:
                 del self._recorded[next(iter(self._recorded))]
-            self._recorded[key] = self.backend.recorded(queue)
+            self._recorded[key] = Halves(*map(self.backend.recorded, halves))
         return self._recorded[key]
 
-    def _queue(self, bodies: Array, arrays: BodyMemory, potentials: bool, timer: Timer) -> None:
-        """Queue all kernels, phase by phase."""
+    def _find_sources(self, bodies: Array, arrays: BodyMemory, timer: Timer) -> None:
+        """Queue the kernels from bodies to lists of sources, phase by phase."""
         timer.record("rest")
         self._sort(bodies, arrays)
         timer.record("sort")
@@ -154,6 +175,9 @@ class WholeTree:
         timer.record("tree")
         self.passes.find_sources(self.most)
         timer.record("lists")
+
+    def _add_fields(self, arrays: BodyMemory, potentials: bool, timer: Timer) -> None:
+        """Queue the kernels of the sums, phase by phase."""
         self.passes.add_far_field(self.most, potentials)
         timer.record("far")
         self._add_near_field(arrays, potentials)
