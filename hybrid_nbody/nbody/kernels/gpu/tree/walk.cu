@@ -59,43 +59,55 @@ struct Target {
     bool leaf;
 };
 
-// Return whether the expansion of a source is accurate enough for a target: Dehnen, Comput.
-// Astrophys. Cosmol. 1:1, 2014, eq. 13 and 15, with the softened distance.
-__device__ inline bool is_accepted(const Tree &t, const Target &target, int source) {
-    Point from = t.centre[source];
-    float x = (float)(target.centre.x - from.x), y = (float)(target.centre.y - from.y);
-    float z = (float)(target.centre.z - from.z);
-    float inverse = rsqrtf(x * x + y * y + z * z + (float)t.eps2);
-    const float4 *rows = (const float4 *)(t.summary + (size_t)source * SUMMARY);
+// What is known of a source, all of which is on its way at once.
+struct Source {
+    int first, last, child, end, level;
+    float x, y, z;  // from there to the target
     float row[SUMMARY];
+};
+
+__device__ inline Source source_at(const Tree &t, const Target &target, int source) {
+    Source s = {t.first[source], t.last[source], t.child[source], t.end[source], t.level[source]};
+    const float4 *rows = (const float4 *)(t.summary + (size_t)source * SUMMARY);
+    Point from = t.centre[source];
     for (int k = 0; k < SUMMARY / 4; ++k) {
         float4 four = rows[k];
-        row[4 * k] = four.x, row[4 * k + 1] = four.y;
-        row[4 * k + 2] = four.z, row[4 * k + 3] = four.w;
+        s.row[4 * k] = four.x, s.row[4 * k + 1] = four.y;
+        s.row[4 * k + 2] = four.z, s.row[4 * k + 3] = four.w;
     }
-    float own = target.radius * inverse, edge = row[EDGE] * inverse, scale = edge, total = row[0];
+    s.x = (float)(target.centre.x - from.x), s.y = (float)(target.centre.y - from.y);
+    s.z = (float)(target.centre.z - from.z);
+    return s;
+}
+
+// Return whether the expansion of a source is accurate enough for a target: Dehnen, Comput.
+// Astrophys. Cosmol. 1:1, 2014, eq. 13 and 15, with the softened distance.
+__device__ inline bool is_accepted(const Tree &t, const Target &target, const Source &s) {
+    float inverse = rsqrtf(s.x * s.x + s.y * s.y + s.z * s.z + (float)t.eps2);
+    float own = target.radius * inverse, edge = s.row[EDGE] * inverse, scale = edge, total = s.row[0];
     for (int k = 1; k <= ORDER; ++k) {
-        total = total * own + row[k] * scale;
+        total = total * own + s.row[k] * scale;
         scale *= edge;
     }
-    float size = target.radius + row[RADIUS];
-    float estimate = 8 * fmaxf(target.radius, row[RADIUS]) * inverse * inverse * total;
+    float size = target.radius + s.row[RADIUS];
+    float estimate = 8 * fmaxf(target.radius, s.row[RADIUS]) * inverse * inverse * total;
     bool is_far = size * inverse < (float)t.angle;
-    bool overlaps = t.first[source] < target.last && target.first < t.last[source];
-    return is_far && estimate <= target.error * size && !overlaps;
+    bool overlaps = s.first < target.last && target.first < s.last;
+    return is_far & (estimate <= target.error * size) & !overlaps;
 }
 
 // Sort the lanes' sources: into the lists, or their children onto the stack; return its height.
 __device__ inline int test(const Tree &t, const Target &target, bool valid, int source, List &far,
                            List &near, List &waits, int *stack, int height) {
-    bool accepted = valid && is_accepted(t, target, source);
-    bool leaf = valid && is_leaf(t, source);
-    bool small = valid && (leaf || t.level[source] > target.level);
-    bool opened = valid && !accepted && !leaf && (target.leaf || !small);
+    Source s = source_at(t, target, source);
+    bool accepted = valid & is_accepted(t, target, s);
+    bool leaf = valid & (s.end == 0);
+    bool small = valid & (leaf | (s.level > target.level));
+    bool opened = valid & !accepted & !leaf & (target.leaf | !small);
     far.append(t, accepted, source);
     near.append(t, valid && !accepted && leaf && target.leaf, source);
     waits.append(t, valid && !accepted && small && !target.leaf, source);
-    int child = opened ? t.child[source] : 0, children = opened ? t.end[source] - child : 0;
+    int children = opened ? s.end - s.child : 0;
     int place = children;  // children of the lanes up to this one
     for (int distance = 1; distance < LANES; distance *= 2) {
         int other = __shfl_up_sync(ALL_LANES, place, distance);
@@ -103,7 +115,7 @@ __device__ inline int test(const Tree &t, const Target &target, bool valid, int 
     }
     int added = __shfl_sync(ALL_LANES, place, LANES - 1);
     place += height - children;
-    for (int k = 0; k < children; ++k) stack[place + k] = child + k;
+    for (int k = 0; k < children; ++k) stack[place + k] = s.child + k;
     __syncwarp();
     return height + added;
 }
