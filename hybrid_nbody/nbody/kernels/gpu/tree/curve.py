@@ -15,9 +15,18 @@ of them at once."""
 BITS = range(0, 64, 8)
 """The bytes of a key, by which bodies are sorted one after another."""
 
-LEAST_TILE = 512
-MOST_TILES = 256
-"""Keys that a block takes at least, and blocks at most."""
+BYTES = 256
+"""Values of a byte."""
+
+SORT_THREADS = 512
+"""Threads of a block that sorts, and the keys that it takes at a time."""
+
+MOST_TILES = 128
+MOST_LARGE_TILES = 256
+"""Blocks that sort, at most, and where each takes `LARGE_TILE` keys or more: every block looks at
+what all have counted."""
+
+LARGE_TILE = 2048
 
 BOXES = 512
 """Most blocks that find the box of some bodies each."""
@@ -64,7 +73,7 @@ def curve_memory(backend: GpuBackend, number: int) -> CurveMemory:
     return CurveMemory(
         curve=Curve(xp.empty(number, "u8"), xp.empty(number, "i4")),
         other=Curve(xp.empty(number, "u8"), xp.empty(moved, "i4")),
-        counts=xp.empty((MOST_TILES, THREADS), "i4"),
+        counts=xp.empty((MOST_LARGE_TILES, BYTES), "i4"),
         boxes=xp.empty((min(BOXES, -(-number // THREADS)), 2, 3), "f8"),
     )
 
@@ -76,7 +85,10 @@ def bytes_of(largest: int) -> range:
 
 def tile_of(number: int) -> int:
     """Return how many keys a block takes."""
-    return max(LEAST_TILE, -(-number // (MOST_TILES * THREADS)) * THREADS)
+    tile = -(-number // (MOST_TILES * SORT_THREADS)) * SORT_THREADS
+    if tile >= LARGE_TILE:
+        tile = -(-number // (MOST_LARGE_TILES * SORT_THREADS)) * SORT_THREADS
+    return max(SORT_THREADS, tile)
 
 
 class CurveFinder:
@@ -131,7 +143,7 @@ class CurveFinder:
         number = len(ranks)
         given = Curve(ranks, xp.empty(number, "i4"))
         wanted = Curve(xp.empty(number, "u8"), xp.empty(number, "i4"))
-        counts = xp.empty((MOST_TILES, THREADS), "i4")
+        counts = xp.empty((MOST_LARGE_TILES, BYTES), "i4")
         return self.sort_by_bytes(given, wanted, counts, bytes_of(largest)).order
 
     def sort_by_bytes(self, given: Curve, wanted: Curve, counts: Array, bits: range) -> Curve:
@@ -141,13 +153,13 @@ class CurveFinder:
         """
         number = len(given.keys)
         tile = tile_of(number)
-        threads = -(-number // tile) * THREADS
+        threads = -(-number // tile) * SORT_THREADS
         module = self.launches.modules["sort"]
         for bit in bits:
             sizes = (np.int32(number), np.int32(tile), np.int32(bit))
-            module.launch("count_bytes", threads, THREADS, *sizes, given.keys, counts)
+            module.launch("count_bytes", threads, SORT_THREADS, *sizes, given.keys, counts)
             arrays = (counts, *given, *wanted)
-            module.launch("move_by_byte", threads, THREADS, *sizes, *arrays)
+            module.launch("move_by_byte", threads, SORT_THREADS, *sizes, *arrays)
             given, wanted = wanted, given
         return given
 
