@@ -9,6 +9,7 @@ from support.bodies import make_backend
 from support.cell_functions import limited_slope, smooth
 
 from hybrid_nbody.backends.cells import make_program
+from hybrid_nbody.backends.cells.rehearsal import Rehearsal
 from hybrid_nbody.backends.cells.translation import TranslationError, translated
 
 SHAPE = (5, 6, 7)
@@ -77,6 +78,53 @@ def test_all_rows_of_planes_are_summed_and_searched(backend, program, rows):
     largest = program.reduce("size", region, backend.upload(numbers))
     np.testing.assert_allclose(sums, (inside**2).sum(axis=(1, 2)), rtol=1e-13)
     np.testing.assert_array_equal(largest, np.abs(inside).max(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("shape", [SHAPE, (12, 13, 31)], ids=["few", "rounds"])
+def test_a_sequence_does_what_its_calls_do(backend, program, shape):
+    """Each call needs what those before have written."""
+    region = (2, shape[0] - 1, 1, shape[1] - 1, 1, shape[2] - 1)
+    given = np.random.default_rng(5).normal(size=shape)
+    found = [backend.upload(given) for _ in range(2)]
+    slopes = [backend.zeros(shape, "f8") for _ in range(2)]
+
+    def change(a, slope):
+        for most in (0.3, 0.7, -0.2):
+            program.run("limited_slope", region, a, most, slope)
+            program.run("smooth", region, slope, parity=0)
+            program.run("smooth", region, slope, parity=1)
+            program.run("limited_slope", region, slope, most, a)
+
+    change(found[0], slopes[0])
+    for _ in range(2):  # the second time the device knows the calls
+        found[1][...] = backend.upload(given)
+        slopes[1][...] = 0.0
+        with program.sequence():
+            change(found[1], slopes[1])
+        for one_by_one, together in (found, slopes):
+            expected = backend.download(one_by_one)
+            np.testing.assert_array_equal(backend.download(together), expected)
+        assert np.abs(expected).max() > 0.0
+
+
+def test_a_sequence_that_fails_is_not_begun(backend, program, numbers):
+    on_device = backend.upload(numbers)
+    with pytest.raises(KeyError), program.sequence():
+        program.run("smooth", REGION, on_device, parity=0)
+        program.run("unknown", REGION, on_device)
+    with program.sequence():
+        pass
+    program.run("smooth", REGION, on_device, parity=1)
+
+
+def test_a_rehearsal_refuses_what_is_not_for_sequences(program):
+    rehearsal = Rehearsal(program.functions)
+    with rehearsal.sequence():
+        rehearsal.run("smooth", REGION)
+        with pytest.raises(AssertionError, match="square"):
+            rehearsal.run("square", REGION)
+    rehearsal.run("square", REGION)
+    assert rehearsal.names == ["smooth", "square"]
 
 
 ENDLESS = """

@@ -9,6 +9,7 @@ from support import cell_functions
 from support.paper import PaperGpu
 
 from hybrid_nbody.backends.cells.gpu import BLOCK, Program
+from hybrid_nbody.backends.cells.gpu_sequence import CALL, THREADS
 from hybrid_nbody.backends.launch import CudaModule, compile_options, with_macros
 
 SOURCE = Path(__file__).with_name("add.cu")
@@ -112,8 +113,9 @@ def test_functions_of_cells_are_launched_in_the_same_way(backend):
     field = np.zeros((3, 4, 40), "f4")
     for columns in ((1, 1), (1, 39)):  # no cells, then two blocks of 32 along x
         program.run("limited_slope", (1, 2, 1, 3, *columns), field, 0.5, field)
-    ((source, _, _, _),) = backend.compiled
+    (source, *_), (sequences, *_) = backend.compiled
     assert "run_limited_slope" in source
+    assert "run_calls" in sequences
     ((name, grid, block, arguments, _),) = backend.launches
     assert (name, grid, block) == ("run_limited_slope", (2, 1, 1), BLOCK)
     box, *others = arguments
@@ -122,3 +124,24 @@ def test_functions_of_cells_are_launched_in_the_same_way(backend):
     assert others[0] is field
     assert others[1] == np.float32(0.5)
     assert others[2] is field
+
+
+def test_calls_in_a_sequence_are_one_launch(backend):
+    program = Program(backend, [cell_functions], "f4")
+    backend.upload = lambda table: table
+    field = SimpleNamespace(shape=(3, 4, 40), data=SimpleNamespace(ptr=4096))
+    region = (1, 2, 1, 3, 1, 39)
+    for _ in range(2):
+        with program.sequence():
+            program.run("limited_slope", region, field, 0.5, field)
+            program.run("smooth", (1, 2, 1, 3, 1, 1), field)  # no cells
+            program.run("smooth", region, field, parity=1)
+    first, second = backend.launches
+    name, grid, block, (number, table), _ = first
+    assert (name, grid, block, number) == ("run_calls", (1,), (THREADS,), 2)
+    assert second[3][1] is table
+    slope, smooth = table.view(CALL)
+    assert (slope["function"], smooth["function"]) == (0, 1)
+    assert smooth["box"].tolist() == [*region, 1, 1, 4, 40, 0, 0]
+    half = int(np.float32(0.5).view("u4"))
+    assert slope["words"][:4].tolist() == [4096, half, 4096, 0]

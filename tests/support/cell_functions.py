@@ -4,6 +4,7 @@ from hybrid_nbody.backends.cells import (
     Cells,
     Int,
     Real,
+    in_sequences,
     of_colour,
     over_cells,
     plane_largest,
@@ -11,6 +12,7 @@ from hybrid_nbody.backends.cells import (
 )
 
 
+@in_sequences
 @over_cells
 def limited_slope(k: Int, j: Int, i: Int, a: Cells, most: Real, out: Cells) -> None:
     """Use loops, branches, whole and real numbers."""
@@ -22,6 +24,7 @@ def limited_slope(k: Int, j: Int, i: Int, a: Cells, most: Real, out: Cells) -> N
     out[k, j, i] = slope / float(steps) if steps > 0 and slope < most else most
 
 
+@in_sequences
 @of_colour
 def smooth(k: Int, j: Int, i: Int, a: Cells) -> None:
     """Set a cell from cells of the other colour."""

@@ -19,6 +19,7 @@ that are not negative.
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
@@ -78,6 +79,11 @@ def plane_largest(function: Function) -> Function:
     return function
 
 
+def in_sequences(function: Function) -> Function:
+    """Mark a function that is also called within `Program.sequence`: it returns nothing."""
+    return function
+
+
 class Program(Protocol):
     """The functions of some modules, compiled for a device.
 
@@ -114,6 +120,13 @@ class Program(Protocol):
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> Array:
         """Return the sum, or the largest result, of every plane of a region: float64, host."""
+
+    def sequence(self) -> AbstractContextManager[None]:
+        """Let a GPU do all calls within as one launch of a single block.
+
+        For functions marked by `in_sequences` and a few thousand cells each, whose launches would
+        take longer than their work.
+        """
 
 
 def make_program(

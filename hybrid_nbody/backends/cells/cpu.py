@@ -7,7 +7,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from types import ModuleType
@@ -92,6 +92,10 @@ class Program:
         found = np.zeros(max(first, end))
         self._call(name, region, 0, arguments, found)
         return found[first:]
+
+    def sequence(self) -> AbstractContextManager[None]:
+        """See `Program`; calls are made one by one."""
+        return nullcontext()
 
     def _call(
         self,

@@ -1,6 +1,7 @@
 """The source of CUDA kernels."""
 
 import ast
+from collections.abc import Mapping
 
 from hybrid_nbody.backends.cells.translation import DIMENSIONS, CellFunction
 
@@ -125,14 +126,21 @@ OPERATORS = {
 SIGNS = {ast.USub: "-", ast.UAdd: "+", ast.Not: "!"}
 
 
-def cuda_source(functions: dict[str, CellFunction], dtype: str) -> str:
+def cuda_source(functions: Mapping[str, CellFunction], dtype: str) -> str:
     """Return a source with a kernel for every function that has a role."""
-    parts = [HEADER.format(real={"f4": "float", "f8": "double"}[dtype], box=", ".join(BOX))]
-    for function in functions.values():
-        parts.append(_function(function))
-        if function.role:
-            parts.append(_kernel(function))
-    return "".join(parts)
+    kernels = (_kernel(function) for function in functions.values() if function.role)
+    return functions_of(functions, dtype) + "".join(kernels)
+
+
+def functions_of(functions: Mapping[str, CellFunction], dtype: str) -> str:
+    """Return the source of the functions alone, for kernels that follow."""
+    head = HEADER.format(real={"f4": "float", "f8": "double"}[dtype], box=", ".join(BOX))
+    return head + "".join(map(_function, functions.values()))
+
+
+def unpacked() -> str:
+    """Return the declarations of what a kernel finds in its `box`."""
+    return " ".join(f"const int {name} = box.{name};" for name in BOX)
 
 
 def _function(function: CellFunction) -> str:
@@ -154,7 +162,7 @@ def _kernel(function: CellFunction) -> str:
     given = dict(list(function.parameters.items())[3:])
     return KERNELS[function.role].format(
         name=function.name,
-        unpack=" ".join(f"const int {name} = box.{name};" for name in BOX),
+        unpack=unpacked(),
         arguments=_declared(given),
         call=", ".join((*DIMENSIONS, "k", "j", "i", *given)),
         threads=SUM_THREADS,

@@ -1,6 +1,7 @@
 """Functions of a cell on a GPU: one source of CUDA kernels, compiled when the program is made."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.backends.cells.cuda_text import BOX, STRIP_ROWS, SUM_THREADS, cuda_source
+from hybrid_nbody.backends.cells.gpu_sequence import Sequences
 from hybrid_nbody.backends.cells.translation import NUMBERS, CellFunction, sizes, translated
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
@@ -71,6 +73,7 @@ class Program:
         self.backend = backend
         self.functions = translated(modules)
         self.module = CudaModule(backend, cuda_source(self.functions, dtype), {})
+        self.sequences = Sequences(backend, self.functions, dtype)
         self.number = NUMBERS[dtype]
         self._memory = np.zeros(0)
 
@@ -79,13 +82,24 @@ class Program:
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """See `Program`."""
-        shape = shape_of(self.functions[name].role, region)
-        if all(extent > 0 for extent in shape.grid):
-            given = self._given(name, region, (parity, shape.depth), arguments)
-            self.module.launch_grid(f"run_{name}", shape.grid, shape.block, given)
+        function = self.functions[name]
+        shape = shape_of(function.role, region)
+        if not all(extent > 0 for extent in shape.grid):
+            return
+        if self.sequences.collects:
+            box = (*region, parity, shape.depth, *sizes(function, arguments))
+            self.sequences.add(function, box, arguments)
+            return
+        given = self._given(name, region, (parity, shape.depth), arguments)
+        self.module.launch_grid(f"run_{name}", shape.grid, shape.block, given)
+
+    def sequence(self) -> AbstractContextManager[None]:
+        """See `Program`."""
+        return self.sequences.collected()
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
         """See `Program`; the kernel writes its results into memory of the host."""
+        assert not self.sequences.collects, name
         planes = region[1] - region[0]
         if planes <= 0:
             return np.zeros(0)

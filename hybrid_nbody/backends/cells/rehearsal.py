@@ -1,6 +1,7 @@
 """A program that computes nothing and notes which functions of a cell are called."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,12 +33,14 @@ class Rehearsal:
     def __init__(self, functions: Mapping[str, CellFunction]) -> None:
         self.functions = functions
         self.names: list[str] = []
+        self._in_sequence = False
 
     def compile(self, names: Sequence[str], width: int) -> None:
         """Do nothing."""
 
     def run(self, name: str, region: Region, *arguments: Any, parity: int = 0) -> None:
         """Note a function."""
+        assert not self._in_sequence or self.functions[name].in_sequences, name
         if name not in self.names:
             self.names.append(name)
 
@@ -46,3 +49,12 @@ class Rehearsal:
         self.run(name, region)
         value = SUM if self.functions[name].role == "plane_sum" else LARGEST
         return np.full(max(region[1] - region[0], 0), value)
+
+    @contextmanager
+    def sequence(self) -> Iterator[None]:
+        """Refuse functions that are not marked for sequences."""
+        self._in_sequence = True
+        try:
+            yield
+        finally:
+            self._in_sequence = False

@@ -24,6 +24,9 @@ NUMBERS = {"f4": np.float32, "f8": np.float64}
 
 ROLES = ("over_cells", "over_columns", "of_colour", "plane_sum", "plane_largest")
 
+IN_SEQUENCES = "in_sequences"
+"""The decorator of functions that are also called one after another in one launch."""
+
 REAL_FUNCTIONS = ("sqrt", "fabs", "exp", "floor")
 BLENDS = ("min", "max")
 
@@ -46,6 +49,8 @@ class CellFunction:
     result : str
         Its type: Real, Int or None.
     body : list of ast.stmt
+    in_sequences : bool
+        Whether it is also called one after another with others in one launch.
     variables : dict
         The type of every local variable: Real or Int.
     """
@@ -55,6 +60,7 @@ class CellFunction:
     parameters: dict[str, str]
     result: str
     body: list[ast.stmt]
+    in_sequences: bool = False
     variables: dict[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -125,7 +131,8 @@ def _read(node: ast.FunctionDef) -> CellFunction:
         for argument in node.args.args
     }
     result = ast.unparse(node.returns) if node.returns else "None"
-    return CellFunction(node.name, roles[0] if roles else "", parameters, result, node.body)
+    role = roles[0] if roles else ""
+    return CellFunction(node.name, role, parameters, result, node.body, IN_SEQUENCES in decorators)
 
 
 def sizes(function: CellFunction, arguments: Sequence[Any]) -> list[int]:

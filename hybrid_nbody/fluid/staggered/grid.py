@@ -146,9 +146,9 @@ class Grid:
         if not self.halo.alone:
             self.halo.fill(*arrays)
             return
+        planes, rows, columns = self.shape
         for array in arrays if self.periodic[2] else ():
-            self.backend.copy(array[-2], array[0])
-            self.backend.copy(array[1], array[-1])
+            self.program.run("wrap_z", (0, 1, 0, rows, 0, columns), array, planes - 1)
 
     def wrap(self, array: Array) -> None:
         """Fill columns and rows beyond the ends of periodic axes."""

@@ -6,8 +6,10 @@ so that it is a symmetric operator, as conjugate gradients need (Tatebe, "The mu
 preconditioned conjugate gradient method", 1993).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -37,6 +39,9 @@ FEWEST_PLANES = 2
 
 SHARED_CELLS = 1 << 15
 """Grids of fewer cells are complete on every rank: relaxing them takes no longer than a message."""
+
+FEW_CELLS = 1 << 12
+"""Grids of at most as many cells, and all coarser ones, take a GPU a single launch."""
 
 
 @dataclass(frozen=True)
@@ -92,16 +97,29 @@ class Multigrid:
             coarse.coefficients.mark_plain(coarse.grid)
 
     def cycle(self, x: Array, b: Array) -> None:
-        """Set `x` to an approximate solution for the right-hand side `b`.
+        """Set `x` to an approximate solution for the right-hand side `b`."""
+        self._cycle_from(0, replace(self.levels[0], x=x, b=b))
 
-        A device with a queue repeats the cycle of the same arrays as one launch: to relax a coarse
-        grid takes less time than to launch that.
+    def _cycle_from(self, number: int, level: Level) -> None:
+        """Do the part of a cycle from a level on.
+
+        A device with a queue repeats that from the finest complete grid on as one launch: to relax
+        a coarse grid takes less time than to launch that.
         """
-        finest = replace(self.levels[0], x=x, b=b)
-        if finest.grid.halo.alone:
-            self.replays.repeat(lambda: self._cycle(0, finest), (x, b))
+        finer = self.levels[number - 1].grid if number else None
+        if level.grid.halo.alone and not (finer and finer.halo.alone):
+            repeated = partial(self._cycle_in_sequence, number, level, finer)
+            self.replays.repeat(repeated, (level.x, level.b))
         else:
-            self._cycle(0, finest)
+            self._cycle_in_sequence(number, level, finer)
+
+    def _cycle_in_sequence(self, number: int, level: Level, finer: Grid | None) -> None:
+        """Do the same; what is left is one sequence from the finest small grid on."""
+        if is_small(level.grid) and not (finer and is_small(finer)):
+            with level.grid.program.sequence():
+                self._cycle(number, level)
+        else:
+            self._cycle(number, level)
 
     def _cycle(self, number: int, level: Level) -> None:
         last = number + 1 == len(self.levels)
@@ -134,7 +152,7 @@ class Multigrid:
         given = (fine.x, fine.b, *fine.coefficients.arguments, fine.r)
         run("residual", fine.grid.region, *given)
         transfer.restrict(fine.r, coarse.b)
-        self._cycle(number + 1, coarse)
+        self._cycle_from(number + 1, coarse)
         transfer.prolong(coarse.x, fine.x)
         fine.grid.fill(fine.x)
 
@@ -164,6 +182,11 @@ class Multigrid:
 def sweeps_on(coarsest: Grid) -> int:
     """Return the relaxations on the coarsest grid; between walls one solves its only cell."""
     return LAST_SWEEPS if any(coarsest.periodic) else 1
+
+
+def is_small(grid: Grid) -> bool:
+    """Return whether a grid is complete on every rank and has few cells."""
+    return grid.halo.alone and math.prod(grid.cells) <= FEW_CELLS
 
 
 def coloured(grid: Grid) -> bool:

@@ -19,7 +19,7 @@ from support.staggered import (
 )
 
 from hybrid_nbody.fluid.obstacles import Sphere
-from hybrid_nbody.fluid.staggered import solids
+from hybrid_nbody.fluid.staggered import multigrid, solids
 from hybrid_nbody.fluid.staggered.boxes import Box, Colours
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients
 from hybrid_nbody.fluid.staggered.faces import Face, Faces
@@ -130,6 +130,24 @@ def test_bits_do_not_depend_on_the_ranks(backend, communicator, faces, method, a
         found = own(shared, shared.state.velocity[axis])
         expected = own(alone, alone.state.velocity[axis])[planes]
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("faces", [PERIODIC, WALLS, CAVITY, TUNNEL])
+@pytest.mark.parametrize("cells", [(40, 24, 12), (13, 11, 9)], ids=["many", "few"])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_small_grids_in_sequence_have_the_same_bits(
+    backend, alone, monkeypatch, faces, cells, dtype
+):
+    found = []
+    for few in (multigrid.FEW_CELLS, 0):
+        monkeypatch.setattr(multigrid, "FEW_CELLS", few)
+        given = (backend, alone, cells, faces, still(VISCOSITY, False), dtype)
+        stepper = make_stepper(*given, obstacles=BALL)
+        put(stepper, lambda axis, x, y, z: np.sin(9 * x + 5 * y + 7 * z + axis))
+        for step in range(3):
+            advance(stepper, 0.01 * step, 0.01)
+        found.append([own(stepper, array) for array in stepper.state.velocity])
+    np.testing.assert_array_equal(*found)
 
 
 @pytest.mark.parametrize("cells", [(96, 36, 4), (24, 12, 12)], ids=["thin", "thick"])

@@ -4,6 +4,7 @@ from hybrid_nbody.backends.cells import (
     Cells,
     Int,
     Real,
+    in_sequences,
     over_cells,
     over_columns,
     plane_largest,
@@ -69,6 +70,7 @@ def add_field(k: Int, j: Int, i: Int, a: Cells, factor: Real, b: Cells) -> None:
     a[k, j, i] += factor * b[k, j, i]
 
 
+@in_sequences
 @over_columns
 def set_to(k: Int, j: Int, i: Int, a: Cells, value: Real) -> None:
     """Set a field to a number."""

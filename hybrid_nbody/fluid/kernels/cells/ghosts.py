@@ -5,9 +5,19 @@ component across it, stand in a table (n, a, b), one for each axis: in that of x
 and columns rows of the field.
 """
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, Table, columns, over_cells, rows
+from hybrid_nbody.backends.cells import (
+    Cells,
+    Int,
+    Real,
+    Table,
+    columns,
+    in_sequences,
+    over_cells,
+    rows,
+)
 
 
+@in_sequences
 @over_cells
 def wrap_x(k: Int, j: Int, i: Int, a: Cells) -> None:
     """Copy the columns at each end of a periodic axis behind the other one."""
@@ -15,11 +25,20 @@ def wrap_x(k: Int, j: Int, i: Int, a: Cells) -> None:
     a[k, j, columns - 1] = a[k, j, 1]
 
 
+@in_sequences
 @over_cells
 def wrap_y(k: Int, j: Int, i: Int, a: Cells) -> None:
     """Copy the rows at each end of a periodic axis behind the other one."""
     a[k, 0, i] = a[k, rows - 2, i]
     a[k, rows - 1, i] = a[k, 1, i]
+
+
+@in_sequences
+@over_cells
+def wrap_z(k: Int, j: Int, i: Int, a: Cells, last: Int) -> None:
+    """Copy the planes at each end of a periodic axis behind the other one, 0 or `last`."""
+    a[0, j, i] = a[last - 1, j, i]
+    a[last, j, i] = a[1, j, i]
 
 
 @over_cells

@@ -11,6 +11,7 @@ from hybrid_nbody.backends.cells import (
     Real,
     Table,
     columns,
+    in_sequences,
     of_colour,
     over_cells,
     over_columns,
@@ -29,6 +30,7 @@ def diagonal_of(cx: Cells, cy: Cells, cz: Cells, k: Int, j: Int, i: Int) -> Real
     return along_x + along_y + along_z
 
 
+@in_sequences
 @of_colour
 def relax(
     k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
@@ -48,6 +50,7 @@ def relax(
         x[k, j, i] = (b[k, j, i] + of_x + of_y + of_z) / diagonal if diagonal > 0.0 else 0.0
 
 
+@in_sequences
 @over_columns
 def begin(
     k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
@@ -67,6 +70,7 @@ def begin(
     x[k, j, i] = value
 
 
+@in_sequences
 @over_cells
 def jacobi(
     k: Int, j: Int, i: Int, x: Cells, r: Cells, cx: Cells, cy: Cells, cz: Cells, factor: Real
@@ -76,6 +80,7 @@ def jacobi(
     x[k, j, i] += factor * r[k, j, i] / diagonal if diagonal > 0.0 else 0.0
 
 
+@in_sequences
 @over_columns
 def residual(
     k: Int, j: Int, i: Int, x: Cells, b: Cells, cx: Cells, cy: Cells, cz: Cells, plain: Table,
@@ -85,6 +90,7 @@ def residual(
     out[k, j, i] = b[k, j, i] - applied(x, cx, cy, cz, plain, even, k, j, i)
 
 
+@in_sequences
 @over_columns
 def restrict(k: Int, j: Int, i: Int, coarse: Table, fine: Cells, offset: Int, end: Int) -> None:
     """Set a coarse cell to the sum of its cells.
@@ -99,6 +105,7 @@ def restrict(k: Int, j: Int, i: Int, coarse: Table, fine: Cells, offset: Int, en
     coarse[k, j, i] = total
 
 
+@in_sequences
 @over_cells
 def prolong(k: Int, j: Int, i: Int, coarse: Table, fine: Cells, offset: Int) -> None:
     """Add the correction of a coarse cell, in plane (k + offset) // 2, to one of its cells."""
