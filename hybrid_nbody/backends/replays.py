@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable
 
 from hybrid_nbody.backends.base import Array, Backend
 
-MOST_KNOWN = 64
+MOST_KNOWN = 256
 """Recordings that are kept: arguments that follow from the length of a step may be new at each."""
 
 

@@ -26,7 +26,8 @@ from hybrid_nbody.fluid.staggered.grid import Grid
 from hybrid_nbody.fluid.staggered.model import StaggeredModel, Steps
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.solids import Solids
-from hybrid_nbody.fluid.staggered.step import Physics, Span, Stepper, Three
+from hybrid_nbody.fluid.staggered.state import Physics, Span, Three
+from hybrid_nbody.fluid.staggered.step import Stepper
 from hybrid_nbody.fluid.staggered.windows import planes_in_windows
 from hybrid_nbody.parallel.calibrate import fastest_run
 from hybrid_nbody.parallel.communicator import Communicator

@@ -12,7 +12,8 @@ from hybrid_nbody.fluid.staggered.grid import Grid
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.profiles import Uniform
 from hybrid_nbody.fluid.staggered.solids import Solids
-from hybrid_nbody.fluid.staggered.step import Physics, Span, Stepper
+from hybrid_nbody.fluid.staggered.state import Physics, Span
+from hybrid_nbody.fluid.staggered.step import Stepper
 
 PERIODIC = Faces.of_axes(("periodic",) * 3)
 WALLS = Faces.of_axes(("no-slip", "free-slip", "no-slip"))

@@ -3,6 +3,8 @@
 Beside thin solids paths are followed from cell to cell, so that nothing is read behind them.
 """
 
+from collections.abc import Hashable
+
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.ghosts import Kind
@@ -36,6 +38,13 @@ class Advection:
         self.depth = 0
         self.memory: dict[str, tuple[Array, ...]] = {}
         self.sections = self.windows.sections(0)
+        self.scale = 0.0
+        self.beside: Region | None = None
+
+    @property
+    def flow_key(self) -> tuple[Hashable, ...]:
+        """Return what `carry` and `correct` do depends on, besides the arrays of the flow."""
+        return self.scale, self.depth, self.beside
 
     def follow(self, flow: Vector, dt: float) -> None:
         """Let paths follow a flow, whose ghosts are valid, for a time `dt`."""
@@ -46,6 +55,7 @@ class Advection:
         self._fit_windows(self.windows.depth(cells))
         self.flow = [self._window(array, name) for name, array in zip("uvw", flow, strict=True)]
         self.walls: list[Seen] = []
+        self.beside = None
         if is_thin:
             self._look_at_walls(cells)
 
@@ -112,7 +122,7 @@ class Advection:
             arrays = (*(windows[number] for windows in seen), out)
             given = self._geometry(kind, section, len(arrays[0]))
             self.grid.program.run(name, part, *arrays, *given, *more)
-            beside = common(part, self.beside) if self.walls else None
+            beside = common(part, self.beside)
             if beside is not None:
                 walls = (*(windows[number] for windows in self.walls), int(kind.axis is not None))
                 self.grid.program.run(f"{name}_beside", beside, *arrays, *walls, *given, *more)

@@ -6,19 +6,20 @@ solved by those of the collocated grid.
 """
 
 import math
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
-from hybrid_nbody.backends.replays import Replays
 from hybrid_nbody.fluid.staggered.boxes import Box, Relaxer, is_plain
 from hybrid_nbody.fluid.staggered.chebyshev import Spectrum
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
-from hybrid_nbody.fluid.staggered.grid import Grid, unit_of
+from hybrid_nbody.fluid.staggered.grid import unit_of
 from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
+from hybrid_nbody.fluid.staggered.repeats import Repeats
 from hybrid_nbody.fluid.staggered.solids import Solids
 from hybrid_nbody.fluid.stencil import diffusion
 
@@ -60,7 +61,7 @@ class Diffusion:
 
     Parameters
     ----------
-    grid : Grid
+    repeats : Repeats
     ghosts : Ghosts
     solids : Solids
     accuracy : Accuracy
@@ -69,9 +70,11 @@ class Diffusion:
     """
 
     def __init__(
-        self, grid: Grid, ghosts: Ghosts, solids: Solids, accuracy: Accuracy, memory: Memory
+        self, repeats: Repeats, ghosts: Ghosts, solids: Solids, accuracy: Accuracy, memory: Memory
     ) -> None:
+        grid = ghosts.grid
         self.grid = grid
+        self.repeats = repeats
         self.ghosts = ghosts
         self.solids = solids
         self.accuracy = accuracy
@@ -79,7 +82,6 @@ class Diffusion:
         self.in_boxes = accuracy.method == "red-black" and is_plain(grid, solids.masked)
         self.relaxer = cache(self._relaxer)
         self.row_bound = cache(self._row_bound)
-        self.replays = Replays(grid.backend)
 
     def _relaxer(self, axis: int | None) -> Relaxer:
         """Return what relaxes the elements of a kind of field."""
@@ -90,12 +92,16 @@ class Diffusion:
 
         The parameters are those of an `Equation`. The ghosts of the field are valid in the end.
         """
-        self.ghosts.fill(field, kind)
+        self._fill(field, kind)
         if self.in_boxes and self.relaxer(kind.axis).box.has_elements:
             self._relax(field, kind, ratio)
         else:
             self._solve(Equation(field, kind, region, ratio))
-        self.ghosts.fill(field, kind)
+        self._fill(field, kind)
+
+    def _fill(self, field: Array, kind: Kind) -> None:
+        """Fill the ghosts of a field."""
+        self.repeats.do(lambda: self.ghosts.fill(field, kind), (field,), "fill", kind)
 
     def _limit(self, field: Array) -> float:
         """Return the largest residual that may be left."""
@@ -119,12 +125,17 @@ class Diffusion:
         """Solve an equation by the method that suits its condition number."""
         self.r, self.direction, self.image = self.memory.own
         limit = self._limit(equation.field)
-        self._residual(equation)
+        self._repeat(lambda: self._residual(equation), equation, "residual")
         spectrum = self._spectrum(equation)
         if spectrum.condition <= LARGEST_CONDITION:
             self._chebyshev(equation, spectrum, limit)
         else:
             self._conjugate(equation, limit)
+
+    def _repeat(self, action: Callable[[], None], equation: Equation, *others: Hashable) -> None:
+        """Do what follows from an equation; see `Repeats`."""
+        key = (equation.kind, equation.region, equation.ratio, *others)
+        self.repeats.do(action, (equation.field,), *key)
 
     def _residual(self, equation: Equation) -> None:
         """Set the residual of the field itself as a first guess: the change of a step without."""
@@ -180,24 +191,14 @@ class Diffusion:
         done = 0
         while done < most:
             end = min(done + max(needed, 1), most)
-            self._iterate(equation, spectrum, range(done, end))
+            iterate = partial(self._iterate, equation, spectrum, range(done, end))
+            self._repeat(iterate, equation, "iterate", done, end)
             done = end
             needed = MORE
             if done < most and self.grid.largest("largest", equation.region, self.r) <= limit:
                 break
 
     def _iterate(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
-        """Do some iterations; a device with a queue repeats them as one launch."""
-        if self.grid.halo.alone and self.ghosts.steady and not self.solids.moving:
-            arrays = (equation.field, self.r, self.direction, self.image)
-            key = (equation.kind, equation.region, equation.ratio, numbers)
-            self.replays.repeat(
-                lambda: self._iterate_once_each(equation, spectrum, numbers), arrays, *key
-            )
-        else:
-            self._iterate_once_each(equation, spectrum, numbers)
-
-    def _iterate_once_each(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
         """Go along a direction in each iteration, and choose the next one."""
         run = self.grid.program.run
         if numbers.start == 0:

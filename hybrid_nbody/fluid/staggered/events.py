@@ -4,7 +4,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.sources import Box, Event, Sphere
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid
-from hybrid_nbody.fluid.staggered.step import State
+from hybrid_nbody.fluid.staggered.state import State
 
 KEPT = {"set": 0.0, "add": 1.0}
 """What remains of a cell's value in each mode."""

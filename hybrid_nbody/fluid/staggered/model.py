@@ -15,7 +15,8 @@ from hybrid_nbody.fluid.staggered import diagnostics
 from hybrid_nbody.fluid.staggered.events import apply
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS
 from hybrid_nbody.fluid.staggered.saved import Saved
-from hybrid_nbody.fluid.staggered.step import Span, State, Stepper
+from hybrid_nbody.fluid.staggered.state import Span, State
+from hybrid_nbody.fluid.staggered.step import Stepper
 from hybrid_nbody.simulation.model import Field, Model, Work
 from hybrid_nbody.simulation.timings import Timings
 

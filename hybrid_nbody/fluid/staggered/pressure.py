@@ -1,6 +1,7 @@
 """The projection: subtracts the gradient of a pressure, so that the divergence vanishes."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
@@ -8,6 +9,7 @@ from hybrid_nbody.fluid.staggered.boxes import Box, Cycler, Relaxer, is_plain
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
 from hybrid_nbody.fluid.staggered.memory import Memory
+from hybrid_nbody.fluid.staggered.repeats import Repeats
 from hybrid_nbody.fluid.staggered.right_side import RightSide
 from hybrid_nbody.fluid.staggered.solids import SHORT, Solids
 from hybrid_nbody.fluid.staggered.solvers import (
@@ -46,7 +48,7 @@ class Projection:
 
     Parameters
     ----------
-    grid : Grid
+    repeats : Repeats
     ghosts : Ghosts
     solids : Solids
     accuracy : Accuracy
@@ -54,9 +56,11 @@ class Projection:
     """
 
     def __init__(
-        self, grid: Grid, ghosts: Ghosts, solids: Solids, accuracy: Accuracy, memory: Memory
+        self, repeats: Repeats, ghosts: Ghosts, solids: Solids, accuracy: Accuracy, memory: Memory
     ) -> None:
+        grid = ghosts.grid
         self.grid = grid
+        self.repeats = repeats
         self.ghosts = ghosts
         self.solids = solids
         self.accuracy = accuracy
@@ -93,8 +97,17 @@ class Projection:
             left -= done
             self.iterations += done
             self.solves += 1
-            self._subtract(velocity)
-            self.grid.program.run("add_field", self.grid.region, pressure, factor, self.x)
+            change = partial(self._change, velocity, pressure, factor)
+            self.repeats.do(change, (*velocity, pressure), "change", factor)
+        self.repeats.do(partial(self._fill, pressure), (pressure,), "fill")
+
+    def _change(self, velocity: Vector, pressure: Array, factor: float) -> None:
+        """Change a velocity and a pressure by what was found."""
+        self._subtract(velocity)
+        self.grid.program.run("add_field", self.grid.region, pressure, factor, self.x)
+
+    def _fill(self, pressure: Array) -> None:
+        """Fill the ghosts of a pressure."""
         self.ghosts.fill(pressure, self.ghosts.pressure)
 
     def _limit(self, velocity: Vector) -> float:

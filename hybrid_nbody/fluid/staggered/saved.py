@@ -11,7 +11,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.staggered.grid import Grid
-from hybrid_nbody.fluid.staggered.step import State
+from hybrid_nbody.fluid.staggered.state import State
 from hybrid_nbody.simulation.model import Field, Role
 
 COMPONENTS = ("u", "v", "w")

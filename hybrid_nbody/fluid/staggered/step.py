@@ -1,6 +1,7 @@
 """A step of the staggered fluid: forces, advection, viscosity, projection, scalars."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from functools import partial
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.staggered.advection import Advection
@@ -11,10 +12,9 @@ from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
 from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.pressure import Accuracy, Projection, subtract_gradient
+from hybrid_nbody.fluid.staggered.repeats import Repeats
 from hybrid_nbody.fluid.staggered.solids import Solids
-
-Three = tuple[float, float, float]
-
+from hybrid_nbody.fluid.staggered.state import Physics, Span, State
 
 SLACK = 0.5
 """How far a component of the velocity may be beyond those that it comes from, over their range.
@@ -22,69 +22,6 @@ SLACK = 0.5
 At a smooth maximum the velocity between elements is greater than at them, by less than this: with
 no slack the scheme would be of first order there, without a limit it would be unstable.
 """
-
-
-@dataclass(frozen=True)
-class Physics:
-    """What moves the fluid.
-
-    Attributes
-    ----------
-    viscosity : float
-    diffusivity : dict of float
-        Of every scalar.
-    lift : dict of (float, float, float)
-        The acceleration by a unit of a scalar.
-    second_order : bool
-        Whether steps are of second order, with MacCormack's correction; else of first.
-    confinement : float
-        Strength of the force that restores eddies damped by the grid; 0: none.
-    conserve : bool
-        Whether the total of every scalar stays as it is, in a box that is closed.
-    """
-
-    viscosity: float
-    diffusivity: dict[str, float]
-    lift: dict[str, Three]
-    second_order: bool
-    confinement: float = 0.0
-    conserve: bool = False
-
-
-@dataclass
-class State:
-    """The fluid, with valid ghosts between steps.
-
-    Attributes
-    ----------
-    velocity : tuple of array
-    before : tuple of array
-        The velocity a step ago; empty where steps are of first order.
-    pressure : array
-        Over the density of the fluid.
-    scalars : dict of array
-    """
-
-    velocity: Vector
-    before: tuple[Array, ...]
-    pressure: Array
-    scalars: dict[str, Array]
-
-
-@dataclass(frozen=True)
-class Span:
-    """The time of a step.
-
-    Attributes
-    ----------
-    start, end : float
-    length : float
-        What lies between them, as it was before `end` was rounded.
-    """
-
-    start: float
-    length: float
-    end: float
 
 
 class Stepper:
@@ -109,8 +46,9 @@ class Stepper:
         self.state = State(grid.vector(), before, grid.zeros(), scalars)
         self.memory = Memory(grid)
         self.cell_scratch = self.memory.cell_scratch
-        self.projection = Projection(grid, self.ghosts, solids, accuracy, self.memory)
-        self.diffusion = Diffusion(grid, self.ghosts, solids, accuracy, self.memory)
+        self.repeats = Repeats(grid, self.ghosts, solids)
+        self.projection = Projection(self.repeats, self.ghosts, solids, accuracy, self.memory)
+        self.diffusion = Diffusion(self.repeats, self.ghosts, solids, accuracy, self.memory)
         self.advection = Advection(grid, solids)
         self.confinement = Confinement(grid, self.ghosts, self.memory)
         self.budget = Budget(grid, self.memory.potential, names, physics.conserve)
@@ -126,7 +64,7 @@ class Stepper:
 
     def _hold_lift(self) -> None:
         """Let the pressure hold what lifts the fluid."""
-        lifted = self.grid.vector()
+        lifted = self.next
         for axis in AXES:
             given = (self.state.velocity[axis], lifted[axis])
             self.grid.program.run("copy", self.grid.everywhere, *given)
@@ -148,6 +86,10 @@ class Stepper:
 
     def fill(self) -> None:
         """Make all ghosts valid, and fields what they are within obstacles."""
+        self._repeat(self._fill_all)
+
+    def _fill_all(self) -> None:
+        """Do so: for `fill`, which repeats it."""
         state = self.state
         self.solids.fill_solid(state.velocity, self.ghosts)
         self.ghosts.fill(state.pressure, self.ghosts.pressure)
@@ -179,7 +121,11 @@ class Stepper:
     def _extend_sliding(self) -> None:
         """Continue a flow that slides along obstacles into them."""
         if self.solids.slips:
-            self.solids.fill_solid(self.state.velocity, self.ghosts)
+            self._repeat(self._fill_solid)
+
+    def _fill_solid(self) -> None:
+        """Give the velocity its values within obstacles, and fill its ghosts."""
+        self.solids.fill_solid(self.state.velocity, self.ghosts)
 
     def step(self, span: Span, ratio: float = 1.0) -> None:
         """Advance the state.
@@ -211,36 +157,60 @@ class Stepper:
         dt = span.length
         self.advection.follow(state.velocity, dt)
         self._carry_scalars(dt)
-        for axis in AXES:
-            given = (state.velocity[axis], self.ghosts.velocity[axis], self.regions[axis])
-            self.advection.carry(*given, self.next[axis])
-        self._confine(self.next, dt)
+        self._repeat(self._carry_once, dt)
         state.velocity, self.memory.next = self.next, state.velocity
-        self._add_pressure(state.velocity, dt)
-        self._add_lift(state.velocity, dt)
+        self._repeat(self._push, dt)
         self._go_to(span.end)
         self._finish(dt, 1.0)
+
+    def _repeat(self, action: Callable[..., None], *arguments: Hashable) -> None:
+        """Do what follows from the fields and the flow that paths follow; see `Repeats`."""
+        state = self.state
+        arrays = (*state.velocity, *state.before, *self.next, state.pressure)
+        others = (action.__name__, *arguments, *self.advection.flow_key)
+        scalars = tuple(state.scalars.values())
+        self.repeats.do(partial(action, *arguments), (*arrays, *scalars), *others)
+
+    def _carry_once(self, dt: float) -> None:
+        """Set the next velocity to what comes along the flow, to first order."""
+        for axis in AXES:
+            given = (self.state.velocity[axis], self.ghosts.velocity[axis], self.regions[axis])
+            self.advection.carry(*given, self.next[axis])
+        self._confine(self.next, dt)
+
+    def _push(self, dt: float) -> None:
+        """Add what pressure and scalars do to the velocity in a time."""
+        self._add_pressure(self.state.velocity, dt)
+        self._add_lift(self.state.velocity, dt)
 
     def _finish(self, dt: float, implicit: float) -> None:
         """Apply viscosity and the projection to the velocity of the state."""
         state = self.state
         ratio = implicit * self.physics.viscosity * dt / self.grid.spacing**2
         if self.solids.masked:
-            self.solids.fill_solid(state.velocity, self.ghosts)
-            self._stick(ratio)
+            self._repeat(self._hold_at_walls, ratio)
         self._spread_velocity(ratio)
         self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
         self._extend_sliding()
+
+    def _hold_at_walls(self, ratio: float) -> None:
+        """Give the velocity its values within obstacles, and at walls to which it sticks."""
+        self.solids.fill_solid(self.state.velocity, self.ghosts)
+        self._stick(ratio)
 
     def _spread_velocity(self, ratio: float) -> None:
         """Apply viscosity to the velocity of the state, whose ghosts are valid in the end."""
         velocity = self.state.velocity
         if not ratio:
-            self.ghosts.fill_velocity(velocity)
+            self._repeat(self._fill_velocity)
         for axis in AXES if ratio else ():
             self.diffusion.spread(
                 velocity[axis], self.ghosts.velocity[axis], self.inner[axis], ratio
             )
+
+    def _fill_velocity(self) -> None:
+        """Fill the ghosts of the velocity."""
+        self.ghosts.fill_velocity(self.state.velocity)
 
     def _stick(self, ratio: float) -> None:
         """Hold the fluid at walls to which it sticks."""
@@ -265,29 +235,39 @@ class Stepper:
 
     def _carry_scalars(self, dt: float) -> None:
         """Carry the scalars along the flow, and let them diffuse."""
-        implicit = 0.5 if self.physics.second_order else 1.0
-        square = self.grid.spacing**2
         for name, field in self.state.scalars.items():
-            self.budget.begin(field)
-            kind = self.ghosts.scalar[name]
-            ratio = self.physics.diffusivity[name] * dt / square
-            given = (field, kind, self.grid.region)
-            self.solids.extend(field, kind, self.ghosts)
-            if ratio and implicit < 1.0:
-                self._add_diffusion(field, kind, (1.0 - implicit) * ratio)
-            self.advection.carry(*given, self.cell_scratch)
-            carried = self.cell_scratch
-            if self.physics.second_order:
-                self.ghosts.fill(carried, kind)
-                carried = self.memory.own[0]
-                more = (kind, self.cell_scratch, self.grid.region, carried, 0.0)
-                self.advection.correct(field, *more)
-            self.grid.program.run("copy", self.grid.region, carried, field)
+            self._repeat(self._carry_scalar, name, dt)
+            ratio = self._implicit_ratio(name, dt)
             if ratio:
-                self.diffusion.spread(field, kind, self.grid.region, implicit * ratio)
+                self.diffusion.spread(field, self.ghosts.scalar[name], self.grid.region, ratio)
             self.solids.blank(field)
             self.budget.finish(name, field)
-            self.ghosts.fill(field, kind)
+            self._repeat(self._fill_scalar, name)
+
+    def _implicit_ratio(self, name: str, dt: float) -> float:
+        """Return the part of the diffusion of a scalar in a time that is solved for."""
+        implicit = 0.5 if self.physics.second_order else 1.0
+        return implicit * (self.physics.diffusivity[name] * dt / self.grid.spacing**2)
+
+    def _carry_scalar(self, name: str, dt: float) -> None:
+        """Carry a scalar along the flow, with the explicit part of its diffusion."""
+        field, kind = self.state.scalars[name], self.ghosts.scalar[name]
+        self.budget.begin(field)
+        self.solids.extend(field, kind, self.ghosts)
+        if self.physics.second_order and self.physics.diffusivity[name]:
+            self._add_diffusion(field, kind, self._implicit_ratio(name, dt))
+        self.advection.carry(field, kind, self.grid.region, self.cell_scratch)
+        carried = self.cell_scratch
+        if self.physics.second_order:
+            self.ghosts.fill(carried, kind)
+            carried = self.memory.own[0]
+            more = (kind, self.cell_scratch, self.grid.region, carried, 0.0)
+            self.advection.correct(field, *more)
+        self.grid.program.run("copy", self.grid.region, carried, field)
+
+    def _fill_scalar(self, name: str) -> None:
+        """Fill the ghosts of a scalar."""
+        self.ghosts.fill(self.state.scalars[name], self.ghosts.scalar[name])
 
     def _add_diffusion(self, field: Array, kind: Kind, ratio: float) -> None:
         """Add an explicit part of diffusion."""
@@ -306,31 +286,35 @@ class Stepper:
         paths); the pressure of the step before stands for that of this one, and what the projection
         adds corrects it.
         """
-        state = self.state
         dt = span.length
-        self._extrapolate(span, ratio)
-        for axis in AXES:
-            given = (state.velocity[axis], self.next[axis])
-            self.grid.program.run("copy", self.grid.everywhere, *given)
-        self._confine(self.next, dt)
-        self._add_explicit_half(self.next, state.velocity, dt)
+        self.ghosts.at(span.start + 0.5 * dt)
+        self._repeat(self._extrapolate, ratio)
+        self.ghosts.at(span.start)
+        self._repeat(self._begin_explicit, dt)
         self.advection.follow(self._before, dt)
         self._carry_scalars(dt)
-        self._carry_velocity()
-        self._add_pressure(state.velocity, 0.5 * dt)
-        self._add_lift(state.velocity, 0.5 * dt)
+        self._repeat(self._carry_velocity)
+        self._rotate()
+        self._repeat(self._push, 0.5 * dt)
         self._go_to(span.end)
         self._finish(dt, 0.5)
 
-    def _extrapolate(self, span: Span, ratio: float) -> None:
+    def _extrapolate(self, ratio: float) -> None:
         """Replace the velocity a step ago by that in the middle of this one."""
         state = self.state
         for axis in AXES:
             given = (state.velocity[axis], state.before[axis], 0.5 * ratio)
             self.grid.program.run("extrapolate", self.regions[axis], *given)
-        self.ghosts.at(span.start + 0.5 * span.length)
         self.solids.fill_solid(self._before, self.ghosts)
-        self.ghosts.at(span.start)
+
+    def _begin_explicit(self, dt: float) -> None:
+        """Set the next velocity to the present one, with what acts on it before it is carried."""
+        velocity = self.state.velocity
+        for axis in AXES:
+            given = (velocity[axis], self.next[axis])
+            self.grid.program.run("copy", self.grid.everywhere, *given)
+        self._confine(self.next, dt)
+        self._add_explicit_half(self.next, velocity, dt)
 
     @property
     def _before(self) -> Vector:
@@ -361,8 +345,7 @@ class Stepper:
             subtract_gradient(self.solids, axis, self.regions[axis], *fields, factor)
 
     def _carry_velocity(self) -> None:
-        """Replace the velocity by what comes along the flow; keep what it was."""
-        state = self.state
+        """Set the next velocity to what comes along the flow."""
         run = self.grid.program.run
         for axis in AXES:
             kind = self.ghosts.velocity[axis]
@@ -372,5 +355,9 @@ class Stepper:
             self.solids.fill_solid_component(self.cell_scratch, axis, self.ghosts)
             given = (self.memory.potential, kind, self.cell_scratch, self.regions[axis], source)
             self.advection.correct(*given, SLACK)
+
+    def _rotate(self) -> None:
+        """Replace the velocity by the next one; keep what it was."""
+        state = self.state
         before = self._before
         state.velocity, state.before, self.memory.next = self.next, state.velocity, before

@@ -6,7 +6,7 @@ from support.ranks import this_rank
 from support.staggered import TUNNEL, WALLS, advance, make_stepper, put
 
 from hybrid_nbody.fluid.staggered.diagnostics import measured, quantities_of
-from hybrid_nbody.fluid.staggered.step import Physics
+from hybrid_nbody.fluid.staggered.state import Physics
 
 CELLS = (12, 12, 4)
 SCALARS = {"density": 0.0, "heat": 1e-3}

@@ -1,0 +1,118 @@
+"""Work that is repeated: a recording of it does the same at each step."""
+
+from collections import Counter
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from support.bodies import make_backend
+from support.staggered import (
+    CAVITY,
+    PERIODIC,
+    TUNNEL,
+    WALLS,
+    advance,
+    make_stepper,
+    own,
+    put,
+)
+
+from hybrid_nbody.backends.cells.cpu import Program
+from hybrid_nbody.fluid.obstacles import Sphere
+from hybrid_nbody.fluid.staggered.repeats import Repeats
+from hybrid_nbody.fluid.staggered.state import Physics
+from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
+
+CELLS = (10, 9, 8)
+STUCK = Sphere((0.5, 0.4, 0.4), 0.2)
+SLIPPERY = Sphere((0.5, 0.4, 0.4), 0.2, wall="free-slip")
+STEPS = 7
+"""The arrays of the velocity change places in three steps."""
+
+LIFT = {"density": (0.0, 0.5, 0.0)}
+
+
+class Recordings:
+    """Notes what work does when it is first seen, and does that when it is seen again."""
+
+    def __init__(self):
+        self.known = {}
+        self.noted = None
+        self.used = Counter()
+
+    def do(self, action, arrays, *others):
+        """Stand in for `Repeats.do`; the first time as on a GPU, which takes the work down."""
+        key = (*(array.ctypes.data for array in arrays), *others)
+        self.used[key] += 1
+        if key not in self.known:
+            self.noted = []
+            action()
+            self.known[key], self.noted = self.noted, None
+            return
+        for call, given, more in self.known[key]:
+            call(*given, **more)
+
+    @contextmanager
+    def noting(self, monkeypatch):
+        """Let functions of a cell and copies into windows be noted."""
+        with monkeypatch.context() as patch:
+            patch.setattr(Program, "run", self._noted(Program.run))
+            for halo in (FullGrid, HaloExchange):
+                patch.setattr(halo, "windows", self._noted(halo.windows))
+            patch.setattr(Program, "reduce", self._refused(Program.reduce))
+            patch.setattr(Repeats, "do", lambda repeats, *given: self.do(*given))
+            yield
+
+    def _noted(self, function):
+        def call(*given, **more):
+            if self.noted is not None:
+                self.noted.append((function, given, more))
+            return function(*given, **more)
+
+        return call
+
+    def _refused(self, function):
+        def call(*given, **more):
+            assert self.noted is None, f"{given[1]} waits for the device"
+            return function(*given, **more)
+
+        return call
+
+
+def physics_of(second_order):
+    """Return all that can move a fluid."""
+    return Physics(0.01, {"density": 1e-3}, LIFT, second_order, confinement=0.1, conserve=True)
+
+
+def fluid_of(backend, alone, faces, physics, obstacles):
+    """Return a fluid in motion."""
+    stepper = make_stepper(backend, alone, CELLS, faces, physics, obstacles=obstacles)
+    put(stepper, lambda axis, x, y, z: np.sin(9 * x + 5 * y + 7 * z + axis))
+    stepper.state.scalars["density"][1:-1, 2:5, 2:5] = 1.0
+    return stepper
+
+
+def state_of(stepper):
+    """Return all fields of a fluid."""
+    state = stepper.state
+    arrays = (*state.velocity, state.pressure, *state.scalars.values())
+    return [own(stepper, array) for array in arrays]
+
+
+@pytest.mark.parametrize("obstacles", [(), (STUCK,), (SLIPPERY,)], ids=["plain", "stuck", "slips"])
+@pytest.mark.parametrize("faces", [PERIODIC, WALLS, CAVITY, TUNNEL])
+@pytest.mark.parametrize("second_order", [True, False])
+def test_recordings_do_what_the_work_does(alone, monkeypatch, second_order, faces, obstacles):
+    backend = make_backend("cpu", threads=1)
+    given = (backend, alone, faces, physics_of(second_order), obstacles)
+    steppers = [fluid_of(*given), fluid_of(*given)]
+    recordings = Recordings()
+    lengths = [0.01, 0.01, 0.007, *[0.01] * (STEPS - 3)]  # one step is shorter
+    for number, length in enumerate(lengths):
+        time = sum(lengths[:number])
+        advance(steppers[0], time, length)
+        with recordings.noting(monkeypatch):
+            advance(steppers[1], time, length)
+    for found, expected in zip(*map(state_of, reversed(steppers)), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert max(recordings.used.values()) >= 2
