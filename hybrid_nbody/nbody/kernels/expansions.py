@@ -112,6 +112,18 @@ FIRST_ANGLE = 0.6
 """The same as long as no accelerations are known to which errors could be compared."""
 
 
+MOST_EDGES = 64.0
+"""Edges of either cell over their distance, at most: the powers of more would leave the range of
+float32."""
+
+HOPELESS = 2.0
+"""By how much the estimated error of a source has to be too large for it to be of no use to open
+it."""
+
+SMALL = 0.5
+"""Its radius over that of the target, at most, for the same: then it is the target that is too
+large, and the parts of the source, together, are as wrong as the whole."""
+
 MANY = 8192
 """Bodies that are faster met one by one than through the expansions of their cells."""
 

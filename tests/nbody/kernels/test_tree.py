@@ -74,7 +74,21 @@ def unequal_masses(chance, number):
     return position, mass / mass.sum()
 
 
-SETS = [sphere, cube, clumps, two_galaxies, disc, unequal_masses]
+def clump_in_a_field(chance, number):
+    """Return bodies of which half are in a clump, of 1e-8 of the size of the others' box."""
+    position = chance.uniform(-1, 1, (number, 3))
+    position[::2] = 0.3 + 1e-8 * chance.normal(size=(len(position[::2]), 3))
+    return position, np.full(number, 1 / number)
+
+
+def cusp(chance, number):
+    """Return as many bodies at each scale from 1e-6 to 1."""
+    position, mass = cube(chance, number)
+    position *= (10 ** chance.uniform(-6, 0, number) / np.linalg.norm(position, axis=1))[:, None]
+    return position, mass
+
+
+SETS = [sphere, cube, clumps, two_galaxies, disc, unequal_masses, clump_in_a_field]
 
 
 def sums_of(position, mass, softening=0.0, choice="double"):
@@ -95,11 +109,41 @@ def test_errors_are_within_the_accuracy(make, softening):
     check_errors(found, position, mass, softening, 3e-4)
 
 
+@pytest.mark.parametrize(("softening", "part"), [(0.0, 1.0), (0.01, 2.0)])
+def test_errors_in_a_cusp(softening, part):
+    """Where the softening flattens it, all errors point the same way."""
+    position, mass = cusp(np.random.default_rng(5), 3000)
+    found = sums_of(position, mass, softening)
+    check_errors(found, position, mass, softening, part * 3e-4)
+
+
+def test_the_bodies_of_a_clump_do_not_add_up_their_errors():
+    """Each is accurate enough by itself as seen from a large leaf, all together are not."""
+    position, mass = clump_in_a_field(np.random.default_rng(5), 6000)
+    found = sums_of(position, mass, 0.01, "single")
+    check_errors(found, position, mass, 0.01, 3e-3)
+
+
 @pytest.mark.parametrize("make", [sphere, cube, disc])
 def test_errors_are_within_the_accuracy_in_single_precision(make):
     position, mass = make(np.random.default_rng(6), 3000)
     found = sums_of(position, mass, 0.01, "single")
     check_errors(found, position, mass, 0.01, 3e-3)
+
+
+@pytest.mark.parametrize("choice", list(EXPANSIONS))
+@pytest.mark.parametrize("softening", [0.0, 1e-5])
+@pytest.mark.parametrize("distance", [1e-3, 1e-5, 1e-7, 1e-8, 1e-10, 1e-12])
+def test_two_close_bodies_in_different_large_cells(distance, softening, choice):
+    """Powers of their cells' edges over their distance leave the range of float32."""
+    chance = np.random.default_rng(16)
+    position = chance.uniform(-1, -0.1, (202, 3))
+    position[:2] = [[distance, 0.5, 0.5], [-distance, 0.5, 0.5]]
+    mass = np.full(202, 1 / 202)
+    found = sums_of(position, mass, softening, choice)
+    exact = reference.accelerations(position, mass, softening)
+    errors = np.linalg.norm(found - exact, axis=1) / np.linalg.norm(exact, axis=1)
+    assert errors.max() <= 0.02
 
 
 def check_errors(found, position, mass, softening, accuracy):

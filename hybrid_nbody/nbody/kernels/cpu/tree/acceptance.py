@@ -13,6 +13,7 @@ from hybrid_nbody.backends.llvm import INT64, intrinsic
 from hybrid_nbody.backends.simd.code import FLAGS
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, RADIUS, SUMMARY
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import CellCode
+from hybrid_nbody.nbody.kernels.expansions import HOPELESS, MOST_EDGES, SMALL
 
 TESTS = 16
 """Sources that are tested at once."""
@@ -21,6 +22,8 @@ TESTS = 16
 @intrinsic
 def accepted(typing_context, binomials, centre, summary, sources, target):
     """Return a number whose bit k is set if source k is accepted, of TESTS sources.
+
+    Bit TESTS + k is set if its parts, together, would be no more accurate than the whole.
 
     Parameters
     ----------
@@ -33,15 +36,15 @@ def accepted(typing_context, binomials, centre, summary, sources, target):
     sources : address of int32
         The cells.
     target : tuple
-        Address of its centre; in float32 its radius, its largest error of an acceleration, the
-        largest ratio of radii to the distance, and the softening length squared.
+        Address of its centre; in float32 its radius and edge, its largest error of an acceleration,
+        the largest ratio of radii to the distance, and the softening length squared.
     """
     order = len(binomials) - 1
 
     def generate(context, builder, signature, values):
         code = CellCode(context, builder, types.float32)
         _, centres, summaries, indices, at = values
-        point, radius, error, angle, eps2 = (builder.extract_value(at, k) for k in range(5))
+        point, radius, edge, error, angle, eps2 = (builder.extract_value(at, k) for k in range(6))
         towards = code.differences(code.rows(centres, INT64(4), indices), point)
         inverse = code.inverse_root(code.squares(towards, code.broadcast(eps2)))
         rows = code.rows(summaries, INT64(SUMMARY), indices)
@@ -49,14 +52,29 @@ def accepted(typing_context, binomials, centre, summary, sources, target):
         own = code.broadcast(radius)
         size = code.add(own, columns[RADIUS])
         estimate = error_of(code, order, own, columns, inverse)
-        is_far = code.builder.fcmp_ordered("<", code.multiply(size, inverse), code.broadcast(angle))
+        compare = builder.fcmp_ordered
         limit = code.multiply(code.broadcast(error), size)
-        is_accurate = code.builder.fcmp_ordered("<=", estimate, limit)
-        mask = builder.bitcast(builder.and_(is_far, is_accurate), ir.IntType(TESTS))
-        return builder.zext(mask, INT64)
+        is_far = compare("<", code.multiply(size, inverse), code.broadcast(angle))
+        in_range = builder.and_(
+            *(
+                compare("<", code.multiply(width, inverse), code.constant(MOST_EDGES))
+                for width in (code.broadcast(edge), columns[EDGE])
+            )
+        )
+        is_accurate = compare("<=", estimate, limit)
+        is_small = compare("<=", columns[RADIUS], code.multiply(code.constant(SMALL), own))
+        is_worse = compare(">", estimate, code.multiply(code.constant(HOPELESS), limit))
+        good = _bits(builder, builder.and_(builder.and_(is_far, in_range), is_accurate))
+        hopeless = _bits(builder, builder.and_(is_small, is_worse))
+        return builder.or_(good, builder.shl(hopeless, INT64(TESTS)))
 
     arguments = (binomials, centre, summary, sources, target)
     return types.int64(*arguments), generate
+
+
+def _bits(builder, lanes):
+    """Return a number with a bit for each lane."""
+    return builder.zext(builder.bitcast(lanes, ir.IntType(TESTS)), INT64)
 
 
 def error_of(code, order, own, columns, inverse):

@@ -7,7 +7,7 @@ CHOICES = Choices(
         Choice(3e-3, 3, 48, 1.0),
         Choice(3e-4, 4, 64, 1.0),
         Choice(3e-5, 5, 64, 0.7),
-        Choice(3e-6, 7, 96, 1.0),
+        Choice(3e-6, 7, 96, 0.85),
         Choice(3e-7, 8, 128, 0.8),
         Choice(0.0, 8, 128, 0.6),
     ),

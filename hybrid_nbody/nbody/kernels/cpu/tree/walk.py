@@ -2,8 +2,9 @@
 
 A cell tests the sources that its parent could not accept. One that is accepted adds to the cell's
 expansion; one that is not is opened until it is no larger than the cell, and left to its children;
-leaves that a leaf cannot accept are its nearby ones. Which sources a cell sees follows from the
-tree alone, whoever computes it.
+leaves that a leaf cannot accept are its nearby ones. Where a source is not accepted because the
+cell is too large for it, its parts are no better: they are left to the children too, and a leaf
+meets all of its bodies. Which sources a cell sees follows from the tree alone, whoever computes it.
 """
 
 import numpy as np
@@ -169,6 +170,7 @@ def find_sources(cell, numbers, method, tree, waiting, lists, marks):
     target = (
         address_at(tree.expansions.centre, 4 * cell),
         tree.expansions.summary[cell, RADIUS],
+        tree.expansions.summary[cell, EDGE],
         np.float32(opening.error * tree.expansions.tolerance[cell]),
         np.float32(opening.angle),
         np.float32(opening.eps2),
@@ -183,14 +185,17 @@ def find_sources(cell, numbers, method, tree, waiting, lists, marks):
     while start < number:
         count = min(TESTS, number - start)
         for k in range(TESTS):
-            some[k] = waiting[level, start + min(k, count - 1)]
+            some[k] = unmarked(waiting[level, start + min(k, count - 1)])
         mask = accepted(binomials, centre, summary, address_of(some), target)
+        first = start
         start += count
         if max(distant, nearby, left, number) + 8 * TESTS > capacity:
             return distant, nearby, left, TOO_SHORT
         for k in range(count):
             source = some[k]
-            if mask >> k & 1 and not overlap(cell, source, tree):
+            one_by_one = waiting[level, first + k] < 0
+            hopeless = mask >> (TESTS + k) & 1
+            if mask >> k & 1 and not one_by_one and not overlap(cell, source, tree):
                 far[distant] = source
                 distant += 1
             elif tree.cells.children[source] == 0:
@@ -204,7 +209,7 @@ def find_sources(cell, numbers, method, tree, waiting, lists, marks):
                 else:
                     waiting[level + 1, left] = source
                     left += 1
-            elif tree.cells.level[source] > level and not is_leaf:
+            elif not is_leaf and (hopeless or tree.cells.level[source] > level):
                 waiting[level + 1, left] = source
                 left += 1
             else:
@@ -215,10 +220,22 @@ def find_sources(cell, numbers, method, tree, waiting, lists, marks):
                         continue
                 if child < 0:
                     return distant, nearby, left, MISSING
-                for part in range(tree.cells.children[source]):
-                    waiting[level, number] = child + part
+                for part in range(child, child + tree.cells.children[source]):
+                    waiting[level, number] = marked(part) if hopeless or one_by_one else part
                     number += 1
     return distant, nearby, left, DONE
+
+
+@linked_inline
+def marked(source):
+    """Return a source marked as one whose bodies are to be met one by one."""
+    return -1 - source
+
+
+@linked_inline
+def unmarked(source):
+    """Return a source without such a mark, if it has one."""
+    return max(source, -1 - source)
 
 
 @linked_inline

@@ -2,7 +2,11 @@
 //
 // A cell tests the sources that its parent could not accept. One that is accepted is distant; one
 // that is not is opened until it is no larger than the cell, and waits for the cell's children;
-// leaves that a leaf cannot accept are nearby. The order of a list follows from the tree alone.
+// leaves that a leaf cannot accept are nearby. Where a source is not accepted because the cell is too
+// large for it, its parts are no better: it waits for the cell's children too, and for a leaf all leaves
+// within it are nearby. The order of a list follows from the tree alone.
+//
+// Compiled with -DMOST_EDGES, -DHOPELESS and -DSMALL; see `expansions.py`.
 
 #include "tree.cuh"
 
@@ -55,9 +59,13 @@ struct List {
 struct Target {
     Point centre;
     int cell, first, last, level;
-    float radius, error;
+    float radius, edge, error;
     bool leaf;
 };
+
+// A source that is marked, as one of whose leaves all are nearby, or one without its mark.
+__device__ inline int marked(int source) { return -1 - source; }
+__device__ inline int unmarked(int source) { return max(source, -1 - source); }
 
 // What is known of a source, all of which is on its way at once.
 struct Source {
@@ -80,29 +88,41 @@ __device__ inline Source source_at(const Tree &t, const Target &target, int sour
     return s;
 }
 
-// Return whether the expansion of a source is accurate enough for a target: Dehnen, Comput.
-// Astrophys. Cosmol. 1:1, 2014, eq. 13 and 15, with the softened distance.
-__device__ inline bool is_accepted(const Tree &t, const Target &target, const Source &s) {
+// Whether the expansion of a source is accurate enough for a target; if not, whether the target is so
+// much too large that its parts would be no better.
+struct Verdict {
+    bool accepted, hopeless;
+};
+
+// The error is that of Dehnen, Comput. Astrophys. Cosmol. 1:1, 2014, eq. 13 and 15, with the softened
+// distance.
+__device__ inline Verdict verdict(const Tree &t, const Target &target, const Source &s) {
     float inverse = rsqrtf(s.x * s.x + s.y * s.y + s.z * s.z + (float)t.eps2);
     float own = target.radius * inverse, edge = s.row[EDGE] * inverse, scale = edge, total = s.row[0];
     for (int k = 1; k <= ORDER; ++k) {
         total = total * own + s.row[k] * scale;
         scale *= edge;
     }
-    float size = target.radius + s.row[RADIUS];
+    float size = target.radius + s.row[RADIUS], limit = target.error * size;
     float estimate = 8 * fmaxf(target.radius, s.row[RADIUS]) * inverse * inverse * total;
     bool is_far = size * inverse < (float)t.angle;
+    bool in_range = fmaxf(target.edge * inverse, edge) < MOST_EDGES;
     bool overlaps = s.first < target.last && target.first < s.last;
-    return is_far & (estimate <= target.error * size) & !overlaps;
+    bool is_small = s.row[RADIUS] <= SMALL * target.radius;
+    return {is_far & in_range & (estimate <= limit) & !overlaps, is_small & (estimate > HOPELESS * limit)};
 }
 
-// Sort the lanes' sources: into the lists, or their children onto the stack; return its height.
+// Sort the lanes' sources: into the lists, or their children onto the stack; return its height. Where
+// `source` is marked, its leaves are all nearby.
 __device__ inline int test(const Tree &t, const Target &target, bool valid, int source, List &far,
                            List &near, List &waits, int *stack, int height) {
+    bool one_by_one = source < 0;
+    source = unmarked(source);
     Source s = source_at(t, target, source);
-    bool accepted = valid & is_accepted(t, target, s);
+    Verdict found = verdict(t, target, s);
+    bool accepted = valid & found.accepted & !one_by_one;
     bool leaf = valid & (s.end == 0);
-    bool small = valid & (leaf | (s.level > target.level));
+    bool small = valid & (leaf | found.hopeless | (s.level > target.level));
     bool opened = valid & !accepted & !leaf & (target.leaf | !small);
     far.append(t, accepted, source);
     near.append(t, valid && !accepted && leaf && target.leaf, source);
@@ -115,7 +135,8 @@ __device__ inline int test(const Tree &t, const Target &target, bool valid, int 
     }
     int added = __shfl_sync(ALL_LANES, place, LANES - 1);
     place += height - children;
-    for (int k = 0; k < children; ++k) stack[place + k] = s.child + k;
+    bool marks = one_by_one | found.hopeless;
+    for (int k = 0; k < children; ++k) stack[place + k] = marks ? marked(s.child + k) : s.child + k;
     __syncwarp();
     return height + added;
 }
@@ -128,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(const Tr
     int warp = warp_of_block(), cell = tree->own_first[level] + warp_of_grid();
     int *stack = stacks[warp];
     Target target = {t.centre[cell], cell, t.first[cell], t.last[cell], t.level[cell]};
-    target.radius = target.centre.mass;
+    target.radius = target.centre.mass, target.edge = (float)edge_of(t, cell);
     target.error = (float)(t.error * t.tolerance[cell]);
     target.leaf = is_leaf(t, cell);
     List far(memory[warp][0], t.distant + cell), near(memory[warp][1], t.nearby + cell);
