@@ -219,8 +219,8 @@ def faces_of(boundary: Boundary, cells: tuple[int, int, int]) -> Faces:
     return faces
 
 
-def faults_on_grid(boundary: Boundary, cells: tuple[int, int, int]) -> Faults:
-    """Yield a fault for each formula that is not finite somewhere at a face at time 0.
+def faults_on_grid(boundary: Boundary, cells: tuple[int, int, int], most: float) -> Faults:
+    """Yield a fault for each velocity that is too large somewhere at a face at time 0.
 
     Parameters
     ----------
@@ -228,17 +228,33 @@ def faults_on_grid(boundary: Boundary, cells: tuple[int, int, int]) -> Faults:
         The value of `fluid.boundary`.
     cells : tuple of int
         Cells nx, ny, nz of the box.
+    most : float
+        The largest speed whose square can be held.
     """
     faces = () if isinstance(boundary, tuple) else _faces(boundary, cells)
     for number, face in enumerate(faces):
-        if isinstance(face.velocity, Expression):
+        path = ("fluid", "boundary", NAMES[number])
+        if isinstance(face.velocity, Expression | Uniform | Parabolic):
             points = _points(number, _box(cells))
-            finite = np.isfinite(face.velocity.values(points, 0.0)).all(axis=1)
-            if not finite.all():
-                where = ", ".join(f"{x:.4g}" for x in points[np.argmin(finite)])
-                text = f"is not a finite number at x, y, z = {where} at time 0"
-                path = ("fluid", "boundary", NAMES[number])
-                yield fault(path, list(face.velocity.components), text)
+            speeds = np.abs(face.velocity.values(points, 0.0)).max(axis=1)
+            good = speeds <= most
+            if not good.all():
+                place = np.argmin(good)
+                where = ", ".join(f"{x:.4g}" for x in points[place])
+                what = "is not a finite number"
+                if np.isfinite(speeds[place]):
+                    what = f"is {speeds[place]:.3g}, more than {most:g}, whose square can be held,"
+                text = f"{what} at x, y, z = {where} at time 0"
+                yield fault(path, _components(face.velocity), text)
+        for name, value in face.scalars.items():
+            if abs(value) > most * most:
+                text = f"{name}: must be at most {most * most:g}, for its number type to hold it"
+                yield fault(path, value, text)
+
+
+def _components(profile: Expression | Uniform | Parabolic) -> list[Any]:
+    """Return what a profile was made of."""
+    return list(profile.components if isinstance(profile, Expression) else profile.vector)
 
 
 def _faces(table: FaceTable, cells: tuple[int, int, int]) -> Faces:

@@ -76,7 +76,7 @@ def _boundary(config: "FluidConfig") -> Faults:
             f"{', '.join(odd)}"
         )
         yield fault(("grid", "cells"), list(cells), text)
-    yield from faults_on_grid(config.fluid.boundary, cells)
+    yield from faults_on_grid(config.fluid.boundary, cells, SPEEDS[config.fluid.dtype])
 
 
 def _lexicographic(config: "FluidConfig") -> Faults:

@@ -12,8 +12,11 @@ FEWEST_CELLS = 3
 MOST_CELLS = 4096
 
 SCALAR_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-TAKEN = ("density", "velocity", "pressure", "top", "u", "v", "w")
-"""Names that a scalar must not have: those of other fields."""
+TAKEN = (
+    *("density", "velocity", "pressure", "top", "u", "v", "w", "u_before", "v_before", "w_before"),
+    *("speed", "vorticity", "divergence", "solid", "step", "time", "x", "y", "z"),
+)
+"""Names that a scalar must not have: those of other fields in files, and of what is beside them."""
 
 
 def _for_each_axis(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 
@@ -11,7 +12,7 @@ from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cells import Program, make_program
 from hybrid_nbody.backends.cells.rehearsal import Rehearsal
 from hybrid_nbody.backends.precompile import can_help, helped
-from hybrid_nbody.errors import InputError
+from hybrid_nbody.errors import InputError, NumericalError
 from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid.config_boundary import faces_of
 from hybrid_nbody.fluid.config_obstacles import obstacles_of
@@ -187,7 +188,8 @@ class Staggered:
         model = self._model(stepper, [])
         for event in self.config.sources.events:
             rehearsal.run("put_sphere" if event.sphere else "put", grid.region)
-        model.advance(2)
+        with suppress(NumericalError):  # of a formula: the run stops there too
+            model.advance(2)
         model.diagnostics()
         for field in model.fields().values():
             field.host(0, 1)

@@ -242,7 +242,7 @@ def test_every_fault_has_its_own_line():
 )
 def test_a_formula_must_be_finite_at_the_start(formula, where):
     (fault,) = faults_on_grid(
-        boundary_of(f"{{x-: {{inflow: ['{formula}', 0, 0]}}, x+: outflow}}"), CELLS
+        boundary_of(f"{{x-: {{inflow: ['{formula}', 0, 0]}}, x+: outflow}}"), CELLS, 1e15
     )
     assert fault["loc"] == ("fluid", "boundary", "x-")
     expected = f"is not a finite number at x, y, z = {where} at time 0"
@@ -258,7 +258,22 @@ def test_a_formula_must_be_finite_at_the_start(formula, where):
     ],
 )
 def test_formulas_that_are_finite_at_the_start_are_good(text):
-    assert not list(faults_on_grid(boundary_of(text), CELLS))
+    assert not list(faults_on_grid(boundary_of(text), CELLS, 1e15))
+
+
+@pytest.mark.parametrize(
+    ("face", "text"),
+    [
+        ("{inflow: [1.0e+20, 0, 0]}", "is 1e+20, more than 1e+15, whose square can be held,"),
+        ("{inflow: [1, 0, 1.0e+20], profile: parabolic}", "is 1.47e+18, more than 1e+15"),
+        ("{inflow: [1, 0, 0], density: 1.0e+31}", "density: must be at most 1e+30"),
+        ("{moving: [0, 1.0e+39, 0]}", "is 1e+39, more than 1e+15"),
+    ],
+)
+def test_numbers_that_are_too_large_are_refused(face, text):
+    (fault,) = faults_on_grid(boundary_of(f"{{x-: {face}, x+: outflow}}"), CELLS, 1e15)
+    assert fault["loc"] == ("fluid", "boundary", "x-")
+    assert str(fault["ctx"]["error"]).startswith(text)
 
 
 @pytest.mark.parametrize(

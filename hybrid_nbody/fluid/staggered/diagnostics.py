@@ -4,6 +4,7 @@ from hybrid_nbody.fluid import diagnostics as collocated
 from hybrid_nbody.fluid.obstacles.base import name_in_tables
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector, unit_of
 from hybrid_nbody.fluid.staggered.loads import loads
+from hybrid_nbody.fluid.staggered.solids import Solids
 from hybrid_nbody.fluid.staggered.step import Stepper
 from hybrid_nbody.simulation.model import Quantity
 
@@ -105,7 +106,7 @@ def measured(stepper: Stepper) -> dict[str, float]:
     if stepper.budget.closed:
         values |= {error_of(name): made for name, made in stepper.budget.made.items()}
     else:
-        values |= _flows(grid, state.velocity)
+        values |= _flows(grid, state.velocity, stepper.solids)
     speed = grid.largest_speed(state.velocity)
     unit = unit_of(speed)
     energy = grid.total("energy", grid.region, *state.velocity, unit) / unit**2
@@ -116,22 +117,30 @@ def measured(stepper: Stepper) -> dict[str, float]:
     return values
 
 
-def _flows(grid: Grid, velocity: Vector) -> dict[str, float]:
+def _flows(grid: Grid, velocity: Vector, solids: Solids) -> dict[str, float]:
     """Return the volume that enters the box in a unit of time, and the one that leaves."""
-    inwards = [_inwards(grid, velocity, number) for number in range(6)]
+    inwards = [_inwards(grid, velocity, solids, number) for number in range(6)]
     return {
         "flow_in": sum(flow for flow in inwards if flow > 0.0),
         "flow_out": -sum(flow for flow in inwards if flow < 0.0),
     }
 
 
-def _inwards(grid: Grid, velocity: Vector, number: int) -> float:
-    """Return the volume that enters through a face of the box; 0 if it is periodic."""
+def _inwards(grid: Grid, velocity: Vector, solids: Solids, number: int) -> float:
+    """Return the volume that enters through the open part of a face of the box.
+
+    It is 0 if the face is periodic.
+    """
     axis, high = divmod(number, 2)
     if grid.periodic[axis]:
         return 0.0
-    along = grid.total("total", _outermost(grid, axis, high), velocity[axis]) * grid.spacing**2
-    return -along if high else along
+    region = _outermost(grid, axis, high)
+    if solids.masked:
+        along = grid.total("dot", region, velocity[axis], solids.openings[axis], 1.0)
+    else:
+        along = grid.total("total", region, velocity[axis])
+    flow = along * grid.spacing**2
+    return -flow if high else flow
 
 
 def _outermost(grid: Grid, axis: int, high: int) -> tuple[int, int, int, int, int, int]:

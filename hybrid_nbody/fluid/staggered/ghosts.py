@@ -6,10 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.fluid.staggered.faces import Face
+from hybrid_nbody.errors import NumericalError
+from hybrid_nbody.fluid.staggered.faces import NAMES, Face
 from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector
 
 COMPONENTS = 3
+
 
 Signs = tuple[float, float, float, float, float, float]
 """Of the ghosts behind the six faces, those of x first, low before high."""
@@ -49,6 +51,10 @@ class Ghosts:
         Of the three components.
     scalar : dict of Kind
         By name.
+    bound : dict of Kind
+        The same, but behind inlets with what enters, which no value beside them can exceed.
+    inlets : bool
+        Whether there are any.
     pressure : Kind
         It is 0 at outlets.
     free : Kind
@@ -63,7 +69,13 @@ class Ghosts:
         self.scalar = {
             name: Kind(COMPONENTS + i, None, of_scalars) for i, name in enumerate(self.scalars)
         }
-        self.count = COMPONENTS + len(self.scalars)
+        bounds = [0.0 if sign < 0.0 else 1.0 for sign in of_scalars]
+        first = COMPONENTS + len(self.scalars)
+        self.bound = {
+            name: Kind(first + i, None, _six(bounds)) for i, name in enumerate(self.scalars)
+        }
+        self.inlets = min(of_scalars) < 0.0
+        self.count = COMPONENTS + 2 * len(self.scalars)
         self.nothing = 2 * self.count
         self.pressure = Kind(self.nothing, None, _signs(grid, ("outflow",)))
         self.free = Kind(self.nothing, None, _signs(grid, ()))
@@ -174,11 +186,31 @@ class Ghosts:
     # --- values at faces --------------------------------------------------------------------------
 
     def _tables(self, time: float) -> tuple[Array, Array, Array]:
-        """Return the values at the faces of x, y and z at a time, on the device."""
-        x, y, z = (self._table(axis, time) for axis in AXES)
+        """Return the values at the faces of x, y and z at a time, on the device.
+
+        Raises
+        ------
+        NumericalError
+            On every rank, if one of them is not a finite number.
+        """
+        tables = [self._table(axis, time) for axis in AXES]
+        self._check(tables, time)
+        x, y, z = map(self.grid.backend.upload, tables)
         return x, y, z
 
-    def _table(self, axis: int, time: float) -> Array:
+    def _check(self, tables: Sequence[np.ndarray], time: float) -> None:
+        """Check that all values at faces are finite; all ranks call together."""
+        ends = [end for table in tables for end in (table[: self.count], table[self.count :])]
+        bad = [number for number, end in enumerate(ends, 1) if not np.isfinite(end).all()]
+        found = int(self.grid.halo.largest(float(max(bad, default=0))))
+        if found:
+            raise NumericalError(
+                f"fluid.boundary.{NAMES[found - 1]}: what is given at this face is not everywhere "
+                f"a finite number of type {np.dtype(self.grid.dtype)} at time {time:g}; look at "
+                "its formula, and at when the run ends"
+            ).on_all_ranks()
+
+    def _table(self, axis: int, time: float) -> np.ndarray:
         """Return the values of all fields at both faces of an axis.
 
         That of the component across the face, else twice the value: the offset of a ghost.
@@ -192,9 +224,12 @@ class Ghosts:
             factors = np.where(np.arange(3) == axis, 1.0, 2.0)[:, None, None]
             start = end * self.count
             table[start : start + 3] = factors * values
-            for i, name in enumerate(self.scalars):
-                table[start + 3 + i] = 2.0 * face.scalars.get(name, 0.0)
-        return self.grid.backend.upload(table.astype(self.grid.dtype))
+            for name in self.scalars:
+                given = face.scalars.get(name, 0.0)
+                table[start + self.scalar[name].number] = 2.0 * given
+                table[start + self.bound[name].number] = given
+        with np.errstate(over="ignore"):  # infinity is refused
+            return table.astype(self.grid.dtype)
 
     def _velocity(self, face: Face, points: np.ndarray, time: float) -> np.ndarray:
         """Return the velocity that a face gives to points of it."""
@@ -228,5 +263,10 @@ def _given(component: int) -> tuple[str, ...]:
 def _signs(grid: Grid, given: Sequence[str]) -> Signs:
     """Return -1 for faces at which a field is given, else 1."""
     faces = [face for axis in AXES for face in grid.pair(axis)]
-    a, b, c, d, e, f = (-1.0 if face.kind in given else 1.0 for face in faces)
+    return _six([-1.0 if face.kind in given else 1.0 for face in faces])
+
+
+def _six(signs: Sequence[float]) -> Signs:
+    """Return the signs of the six faces."""
+    a, b, c, d, e, f = signs
     return a, b, c, d, e, f

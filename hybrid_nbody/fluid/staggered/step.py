@@ -3,16 +3,16 @@
 from collections.abc import Callable, Hashable
 from functools import partial
 
-from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid.staggered.advection import Advection
 from hybrid_nbody.fluid.staggered.budget import Budget
 from hybrid_nbody.fluid.staggered.confinement import Confinement
 from hybrid_nbody.fluid.staggered.diffusion import Diffusion
-from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
+from hybrid_nbody.fluid.staggered.ghosts import Ghosts
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
 from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.pressure import Accuracy, Projection, subtract_gradient
 from hybrid_nbody.fluid.staggered.repeats import Repeats
+from hybrid_nbody.fluid.staggered.scalars import Scalars
 from hybrid_nbody.fluid.staggered.solids import Solids
 from hybrid_nbody.fluid.staggered.state import Physics, Span, State
 
@@ -22,6 +22,10 @@ SLACK = 0.5
 At a smooth maximum the velocity between elements is greater than at them, by less than this: with
 no slack the scheme would be of first order there, without a limit it would be unstable.
 """
+
+MOST_EXPLICIT = 2.0
+"""Viscosity times time over the square of the edge of a cell up to which steps are of second order
+in a box with an outlet; with 3 the flow in a channel is a tenth too fast, with 10 unstable."""
 
 
 class Stepper:
@@ -52,6 +56,9 @@ class Stepper:
         self.advection = Advection(grid, solids)
         self.confinement = Confinement(grid, self.ghosts, self.memory)
         self.budget = Budget(grid, self.memory.potential, names, physics.conserve)
+        self.scalars = Scalars(self)
+        faces = (face for axis in AXES for face in grid.pair(axis))
+        self.has_outlets = any(face.kind == "outflow" for face in faces)
         self.regions = tuple(grid.open_faces(axis) for axis in AXES)
         self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
 
@@ -86,7 +93,7 @@ class Stepper:
 
     def fill(self) -> None:
         """Make all ghosts valid, and fields what they are within obstacles."""
-        self._repeat(self._fill_all)
+        self.repeat(self._fill_all)
 
     def _fill_all(self) -> None:
         """Do so: for `fill`, which repeats it."""
@@ -111,8 +118,9 @@ class Stepper:
         state = self.state
         kinds = [self.ghosts.pressure, *self.ghosts.scalar.values()]
         fields = list(zip((state.pressure, *state.scalars.values()), kinds, strict=True))
-        for field, kind in fields:
-            self.solids.extend(field, kind, self.ghosts)
+        self.solids.extend(state.pressure, self.ghosts.pressure, self.ghosts)
+        for name in state.scalars:
+            self.scalars.extend(name)
         self._place(time)
         for field, kind in fields:
             self.solids.blank(field)
@@ -121,7 +129,7 @@ class Stepper:
     def _extend_sliding(self) -> None:
         """Continue a flow that slides along obstacles into them."""
         if self.solids.slips:
-            self._repeat(self._fill_solid)
+            self.repeat(self._fill_solid)
 
     def _fill_solid(self) -> None:
         """Give the velocity its values within obstacles, and fill its ghosts."""
@@ -139,10 +147,20 @@ class Stepper:
         if not self.ghosts.steady:
             self.ghosts.at(span.start)
             self.solids.fill_solid(self.state.velocity, self.ghosts)
-        if self.physics.second_order:
+        if self._is_second_order(span.length):
             self._second_order(span, ratio)
         else:
             self._first_order(span)
+
+    def _is_second_order(self, dt: float) -> bool:
+        """Return whether a step of some length is of second order.
+
+        Before an outlet it is not where viscosity reaches far in a step: half of it would be
+        explicit, and at the faces of an outlet nothing damps that.
+        """
+        reach = self.physics.viscosity * dt / self.grid.spacing**2
+        is_far = self.has_outlets and reach > MOST_EXPLICIT
+        return self.physics.second_order and not is_far
 
     @property
     def next(self) -> Vector:
@@ -156,14 +174,14 @@ class Stepper:
         state = self.state
         dt = span.length
         self.advection.follow(state.velocity, dt)
-        self._carry_scalars(dt)
-        self._repeat(self._carry_once, dt)
-        state.velocity, self.memory.next = self.next, state.velocity
-        self._repeat(self._push, dt)
+        self.scalars.carry(dt)
+        self.repeat(self._carry_once, dt)
+        self._rotate()
+        self.repeat(self._push, dt)
         self._go_to(span.end)
         self._finish(dt, 1.0)
 
-    def _repeat(self, action: Callable[..., None], *arguments: Hashable) -> None:
+    def repeat(self, action: Callable[..., None], *arguments: Hashable) -> None:
         """Do what follows from the fields and the flow that paths follow; see `Repeats`."""
         state = self.state
         arrays = (*state.velocity, *state.before, *self.next, state.pressure)
@@ -188,7 +206,7 @@ class Stepper:
         state = self.state
         ratio = implicit * self.physics.viscosity * dt / self.grid.spacing**2
         if self.solids.masked:
-            self._repeat(self._hold_at_walls, ratio)
+            self.repeat(self._hold_at_walls, ratio)
         self._spread_velocity(ratio)
         self.projection.project(state.velocity, state.pressure, self.grid.spacing / dt)
         self._extend_sliding()
@@ -202,7 +220,7 @@ class Stepper:
         """Apply viscosity to the velocity of the state, whose ghosts are valid in the end."""
         velocity = self.state.velocity
         if not ratio:
-            self._repeat(self._fill_velocity)
+            self.repeat(self._fill_velocity)
         for axis in AXES if ratio else ():
             self.diffusion.spread(
                 velocity[axis], self.ghosts.velocity[axis], self.inner[axis], ratio
@@ -233,50 +251,6 @@ class Stepper:
                 if lift[axis]:
                     self.grid.program.run("add_between", self.inner[axis], *given)
 
-    def _carry_scalars(self, dt: float) -> None:
-        """Carry the scalars along the flow, and let them diffuse."""
-        for name, field in self.state.scalars.items():
-            self._repeat(self._carry_scalar, name, dt)
-            ratio = self._implicit_ratio(name, dt)
-            if ratio:
-                self.diffusion.spread(field, self.ghosts.scalar[name], self.grid.region, ratio)
-            self.solids.blank(field)
-            self.budget.finish(name, field)
-            self._repeat(self._fill_scalar, name)
-
-    def _implicit_ratio(self, name: str, dt: float) -> float:
-        """Return the part of the diffusion of a scalar in a time that is solved for."""
-        implicit = 0.5 if self.physics.second_order else 1.0
-        return implicit * (self.physics.diffusivity[name] * dt / self.grid.spacing**2)
-
-    def _carry_scalar(self, name: str, dt: float) -> None:
-        """Carry a scalar along the flow, with the explicit part of its diffusion."""
-        field, kind = self.state.scalars[name], self.ghosts.scalar[name]
-        self.budget.begin(field)
-        self.solids.extend(field, kind, self.ghosts)
-        if self.physics.second_order and self.physics.diffusivity[name]:
-            self._add_diffusion(field, kind, self._implicit_ratio(name, dt))
-        self.advection.carry(field, kind, self.grid.region, self.cell_scratch)
-        carried = self.cell_scratch
-        if self.physics.second_order:
-            self.ghosts.fill(carried, kind)
-            carried = self.memory.own[0]
-            more = (kind, self.cell_scratch, self.grid.region, carried, 0.0)
-            self.advection.correct(field, *more)
-        self.grid.program.run("copy", self.grid.region, carried, field)
-
-    def _fill_scalar(self, name: str) -> None:
-        """Fill the ghosts of a scalar."""
-        self.ghosts.fill(self.state.scalars[name], self.ghosts.scalar[name])
-
-    def _add_diffusion(self, field: Array, kind: Kind, ratio: float) -> None:
-        """Add an explicit part of diffusion."""
-        run = self.grid.program.run
-        run("copy", self.grid.everywhere, field, self.cell_scratch)
-        fields = (self.cell_scratch, field)
-        self.diffusion.run("add_diffusion", fields, kind, self.grid.region, ratio)
-        self.ghosts.fill(field, kind)
-
     # --- second order -----------------------------------------------------------------------------
 
     def _second_order(self, span: Span, ratio: float) -> None:
@@ -288,14 +262,14 @@ class Stepper:
         """
         dt = span.length
         self.ghosts.at(span.start + 0.5 * dt)
-        self._repeat(self._extrapolate, ratio)
+        self.repeat(self._extrapolate, ratio)
         self.ghosts.at(span.start)
-        self._repeat(self._begin_explicit, dt)
+        self.repeat(self._begin_explicit, dt)
         self.advection.follow(self._before, dt)
-        self._carry_scalars(dt)
-        self._repeat(self._carry_velocity)
+        self.scalars.carry(dt)
+        self.repeat(self._carry_velocity)
         self._rotate()
-        self._repeat(self._push, 0.5 * dt)
+        self.repeat(self._push, 0.5 * dt)
         self._go_to(span.end)
         self._finish(dt, 0.5)
 
@@ -357,7 +331,8 @@ class Stepper:
             self.advection.correct(*given, SLACK)
 
     def _rotate(self) -> None:
-        """Replace the velocity by the next one; keep what it was."""
+        """Replace the velocity by the next one; keep what it was, if that is of use."""
         state = self.state
-        before = self._before
-        state.velocity, state.before, self.memory.next = self.next, state.velocity, before
+        free = self._before if state.before else state.velocity
+        state.before = state.velocity if state.before else ()
+        state.velocity, self.memory.next = self.next, free
