@@ -1,7 +1,7 @@
 """What ``trajectory.h5`` says: the parts of a trajectory, their steps, and all diagnostics."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.files.hdf5 import attributes, check_format, check_kind, reading
+from hybrid_nbody.files.hdf5 import (
+    attribute,
+    attributes,
+    check_format,
+    check_kind,
+    check_regular_file,
+    reading,
+)
 from hybrid_nbody.files.names import HEAD, PART, TRAJECTORY
 from hybrid_nbody.files.parts import (
     EntryRange,
@@ -29,6 +36,11 @@ from hybrid_nbody.files.untrusted import check_own_items
 
 DIAGNOSTICS = "diagnostics/"
 """Prefix of the names of the data sets of diagnostics."""
+
+ANOTHER_PART = "another part than the one that belongs here"
+
+OF_HEAD = "head"
+"""Attribute of a part: the digest of the head to which it belongs."""
 
 LISTED = "parts"
 """Attribute of ``trajectory.h5`` that lists the parts."""
@@ -212,16 +224,32 @@ def _load_now(path: Path) -> Listing:
         listing = _listing_of_head(path, error)
         found = with_gaps(series_of(folder, listing.first), listing.first)
     else:
+        listing = replace(listing, damage=tuple(_lost(path, listing.parts)))
         found = chain(series_of(folder, listing.first), listing.next_entry)
     for entries in found:
         listing = _with_found(listing, path, entries)
     return listing
 
 
+def _lost(path: Path, parts: Sequence[Part]) -> Iterator[str]:
+    """Yield a line for each file of a part that is not there, or by its seal is another one."""
+    for part in parts:
+        for file, digest in zip(paths_of(path, part.entries), part.digests, strict=True):
+            try:
+                with reading(file):
+                    check_regular_file(file)
+                    is_it = stated_digest(file, "part") == digest
+            except FileError as error:
+                yield f"{error}; its frames cannot be read, the others can"
+            else:
+                if not is_it:
+                    yield f"{file}: {ANOTHER_PART}; its frames cannot be read, the others can"
+
+
 def _with_found(listing: Listing, path: Path, entries: EntryRange) -> Listing:
     """Return a listing with a part that it does not know yet, or with the damage of the part."""
     try:
-        return listing.with_part(*read_part(path, entries))
+        return listing.with_part(*read_part(path, entries, listing.head))
     except FileError as error:
         lost = f"{error}; its frames and diagnostics are lost, the others can be read"
         return replace(listing, damage=(*listing.damage, lost))
@@ -274,25 +302,37 @@ def _listing_of_head(path: Path, error: FileError) -> Listing:
         )
 
 
-def read_part(trajectory: Path, entries: EntryRange) -> tuple[Part, Table, Table]:
+def read_part(
+    trajectory: Path, entries: EntryRange, head: str | None = None
+) -> tuple[Part, Table, Table]:
     """Return a part as a listing has it, and the columns of its frames and diagnostics.
+
+    Parameters
+    ----------
+    trajectory : Path
+    entries : EntryRange
+    head : str, optional
+        The digest of the head to which the part must belong; a part that is listed is known by its
+        own digest.
 
     Raises
     ------
     FileError
-        One of its files is missing or damaged.
+        One of its files is missing or damaged, or belongs to another run.
     """
-    found = [_read_tables(path, entries) for path in paths_of(trajectory, entries)]
+    found = [_read_tables(path, entries, head) for path in paths_of(trajectory, entries)]
     frames, rows, _ = found[0]
     digests = tuple(digest for _, _, digest in found)
     return Part(entries, len(frames["step"]), len(rows["step"]), digests), frames, rows
 
 
-def _read_tables(path: Path, entries: EntryRange) -> tuple[Table, Table, str]:
+def _read_tables(path: Path, entries: EntryRange, head: str | None) -> tuple[Table, Table, str]:
     """Return the columns of the frames and diagnostics in one file of a part, and its digest."""
     with open_sealed(path, "part") as file, reading(path):
         check_format(file, path, PART)
         _check_entries(path, entries, file)
+        if head is not None and attribute(file, OF_HEAD, head) != head:
+            raise FileError(f"{path}: a part of another run")
         frames = {name: file[name][:] for name in CLOCK}
         rows = {name: column[:] for name, column in file["diagnostics"].items()}
         return frames, rows, stated_digest(path, "part")

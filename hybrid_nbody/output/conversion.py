@@ -64,7 +64,7 @@ def _convert(path: Path, source: SingleFile) -> None:
     }
     listing = replace(listing, head=write_head(head_path(path, 0), header, variables, shared))
     for contents in _contents(source, variables):
-        part = write_part(path, listing.next_entry, contents, variables)
+        part = write_part(path, listing.next_entry, contents, listing)
         listing = listing.with_part(part, contents.frames, contents.rows)
     write_listing(path, listing)
 

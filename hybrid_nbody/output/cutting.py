@@ -58,7 +58,7 @@ def cut(
     rest = merged(_cut_parts(path, listing, whole, left, warn), listing.variables)
     rest = replace(rest, rows=_between(listing.rows, len(kept.rows["step"]), rows))
     if rest.number:
-        part = write_part(path, kept.next_entry, rest, listing.variables)
+        part = write_part(path, kept.next_entry, rest, listing)
         kept = kept.with_part(part, rest.frames, rest.rows)
     write_listing(path, kept)
     remove_unlisted(path, kept)

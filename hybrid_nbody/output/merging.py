@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from hybrid_nbody.files.listing import Variables
+from hybrid_nbody.files.listing import Listing
 from hybrid_nbody.files.parts import Part, paths_of
 from hybrid_nbody.output.part import merged, read_contents, write_part
 
@@ -37,14 +37,14 @@ def size_of(trajectory: Path, part: Part) -> int:
     return path.stat().st_size if small else PART_BYTES
 
 
-def whole_of(trajectory: Path, parts: Sequence[Part], variables: Variables) -> Part:
-    """Write what several parts hold into one, and return it; they stay as they are.
+def whole_of(trajectory: Path, parts: Sequence[Part], listing: Listing) -> Part:
+    """Write what several parts of a listing hold into one, and return it; they stay as they are.
 
     Raises
     ------
     FileError
         One of them is damaged, or the whole cannot be written.
     """
-    contents = [read_contents(trajectory, part, variables) for part in parts]
+    contents = [read_contents(trajectory, part, listing.variables) for part in parts]
     first = parts[0].entries.first
-    return write_part(trajectory, first, merged(contents, variables), variables)
+    return write_part(trajectory, first, merged(contents, listing.variables), listing)

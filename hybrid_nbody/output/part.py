@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.hdf5 import reading
 from hybrid_nbody.files.listing import (
+    ANOTHER_PART,
     CLOCK_COLUMNS,
     DIAGNOSTICS,
+    OF_HEAD,
+    Listing,
     Table,
     Variable,
     Variables,
@@ -83,8 +86,23 @@ def _table(found: Sequence[Values], columns: Mapping[str, Any]) -> Table:
     }
 
 
-def write_part(trajectory: Path, first: int, contents: Contents, variables: Variables) -> Part:
-    """Write a part that begins with entry `first`.
+class Series(NamedTuple):
+    """What the parts of a trajectory have in common.
+
+    Attributes
+    ----------
+    variables : Variables
+        The data sets.
+    head : str
+        The digest of the head, by which a part of another run is known.
+    """
+
+    variables: Variables
+    head: str
+
+
+def write_part(trajectory: Path, first: int, contents: Contents, listing: Listing) -> Part:
+    """Write a part of a listed trajectory that begins with entry `first`.
 
     Raises
     ------
@@ -93,11 +111,12 @@ def write_part(trajectory: Path, first: int, contents: Contents, variables: Vari
     """
     entries = EntryRange(first, first + contents.number)
     (path,) = paths_of(trajectory, entries)
-    digest = write_piece(path, first, contents, variables)
+    series = Series(listing.variables, listing.head)
+    digest = write_piece(path, first, contents, series)
     return Part(entries, len(contents.frames["step"]), len(contents.rows["step"]), (digest,))
 
 
-def write_piece(path: Path, first: int, contents: Contents, variables: Variables) -> str:
+def write_piece(path: Path, first: int, contents: Contents, series: Series) -> str:
     """Write one file of a part that begins with entry `first`; return its digest.
 
     Raises
@@ -105,10 +124,11 @@ def write_piece(path: Path, first: int, contents: Contents, variables: Variables
     FileError
         It cannot be written.
     """
-    fields = {field.name: _field_data(field, contents) for field in variables.frames}
+    fields = {field.name: _field_data(field, contents) for field in series.variables.frames}
     columns = {name: raw_data(column) for name, column in contents.frames.items()}
     rows = {DIAGNOSTICS + name: raw_data(column) for name, column in contents.rows.items()}
-    return write_sealed(path, "part", {**columns, **fields, **rows}, partial(_describe, first))
+    describe = partial(_describe, first, series.head)
+    return write_sealed(path, "part", {**columns, **fields, **rows}, describe)
 
 
 def _field_data(field: Variable, contents: Contents) -> RawData:
@@ -118,8 +138,8 @@ def _field_data(field: Variable, contents: Contents) -> RawData:
     return RawData((len(contents.frames["step"]), *of_a_frame), field.dtype, pieces)
 
 
-def _describe(first: int, file: h5py.File) -> None:
-    hdf5.write_header(file, PART, {"first_entry": first})
+def _describe(first: int, head: str, file: h5py.File) -> None:
+    hdf5.write_header(file, PART, {"first_entry": first, OF_HEAD: head})
 
 
 def merged(found: Sequence[Contents], variables: Variables) -> Contents:
@@ -147,7 +167,7 @@ def read_contents(trajectory: Path, part: Part, variables: Variables) -> Content
     found, frames, rows = read_part(trajectory, part.entries)
     paths = paths_of(trajectory, part.entries)
     if found != part:
-        raise FileError(f"{paths[0]}: another part than the one that belongs here")
+        raise FileError(f"{paths[0]}: {ANOTHER_PART}")
     pieces = [_read_fields(path, variables) for path in paths]
     fields = {
         field.name: [np.concatenate([piece[field.name] for piece in pieces], axis=1)]

@@ -334,7 +334,7 @@ class PartWriter:
         variables = self.listing.variables
         frames = [on_host(frame) for frame in batch.frames]
         contents = contents_of(frames, [on_host(row) for row in batch.rows], variables)
-        part = write_part(self.path, self.listing.next_entry, contents, variables)
+        part = write_part(self.path, self.listing.next_entry, contents, self.listing)
         self.listing = self.listing.with_part(part, contents.frames, contents.rows)
         self._sealed_at = time.monotonic()
 
@@ -384,7 +384,7 @@ class PartWriter:
             return
         old = parts[-last:]
         try:
-            whole = whole_of(self.path, old, self.listing.variables)
+            whole = whole_of(self.path, old, self.listing)
         except FileError:
             self._fixed_parts = len(self.listing.parts)
             return

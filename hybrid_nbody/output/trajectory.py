@@ -34,7 +34,14 @@ from hybrid_nbody.files.parts import (
 from hybrid_nbody.output.conversion import convert, is_single_file
 from hybrid_nbody.output.cutting import cut, remove_unlisted
 from hybrid_nbody.output.listing import write_head, write_listing
-from hybrid_nbody.output.part import Values, contents_of, only_rows, write_part, write_piece
+from hybrid_nbody.output.part import (
+    Series,
+    Values,
+    contents_of,
+    only_rows,
+    write_part,
+    write_piece,
+)
 from hybrid_nbody.output.part_writer import Entry, PartWriter
 from hybrid_nbody.output.piece_writer import PieceWriter
 from hybrid_nbody.output.sealing import RawData
@@ -84,6 +91,7 @@ class Trajectory:
         self._last_action: Future[object] | None = None  # on other ranks
         self._last_frame = -1
         self._last_row = -1
+        self._head = ""  # its digest
 
     # --- opening ----------------------------------------------------------------------------------
 
@@ -104,6 +112,7 @@ class Trajectory:
         fields = fields_of(model, *SHARED_ROLES)
         pieces = {field.name: all_on_root(field, self.communicator).rows() for field in fields}
         self.communicator.only_on_root(lambda: self._begin_files(listing, pieces, rows))
+        self._head = self.communicator.broadcast(self._head)
 
     def _begin_files(
         self, listing: Listing, shared: Mapping[str, NDArray[Any]], rows: Table | None
@@ -126,7 +135,7 @@ class Trajectory:
     def _with_rows(self, listing: Listing, rows: Table) -> Listing:
         """Return a listing with one part more, which holds rows of diagnostics."""
         contents = only_rows(rows, listing.variables)
-        part = write_part(self.path, listing.next_entry, contents, listing.variables)
+        part = write_part(self.path, listing.next_entry, contents, listing)
         return listing.with_part(part, contents.frames, contents.rows)
 
     def reopen(
@@ -154,6 +163,7 @@ class Trajectory:
             On every rank, if a file cannot be read or written for another reason.
         """
         self.communicator.only_on_root(lambda: self._reopen(model, header, without))
+        self._head = self.communicator.broadcast(self._head)
 
     def _reopen(self, model: Model, header: Mapping[str, object], without: Collection[str]) -> None:
         listing = self.cut(model.step, without)
@@ -186,6 +196,7 @@ class Trajectory:
     def _start_writer(self, listing: Listing) -> None:
         self._last_frame = _last_step(listing.frames)
         self._last_row = _last_step(listing.rows)
+        self._head = listing.head
         self._writer = PartWriter(self.path, listing, self.others, self._waits)
 
     # --- writing ----------------------------------------------------------------------------------
@@ -217,7 +228,8 @@ class Trajectory:
         entries = self.communicator.on_root(lambda: self._shared_entries(clock))
         contents = contents_of([{**clock, **rows}], [], variables)
         path = paths_of(self.path, entries)[self.communicator.rank]
-        write = partial(write_piece, path, entries.first, contents, variables)
+        series = Series(variables, self._head)
+        write = partial(write_piece, path, entries.first, contents, series)
         self._together(lambda: self._pieces.add(write))
 
     def _shared_entries(self, clock: Values) -> EntryRange:

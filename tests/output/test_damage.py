@@ -1,5 +1,7 @@
 """Damage to the files of a trajectory is named; what is whole can be read, and the run goes on."""
 
+from shutil import copyfile
+
 import pytest
 from support.ranks import RowsModel, rows_at, same_bits
 from support.trajectories import HEADER, check, start, write
@@ -62,6 +64,7 @@ def test_a_damaged_list_costs_nothing(communicator, shared_tmp_path, deed):
     check(path, 5, [0, 1, 2, 3, 9])
 
 
+@pytest.mark.filterwarnings("ignore::hybrid_nbody.files.run.DamageWarning")
 @pytest.mark.parametrize("which", [0, 1, 2])
 @pytest.mark.parametrize("deed", [*DEEDS, "folder"])
 def test_a_damaged_part_costs_its_frames(tmp_path, alone, deed, which):
@@ -83,6 +86,49 @@ def test_a_damaged_part_costs_its_frames(tmp_path, alone, deed, which):
                 assert same_bits(run.positions(frame), rows_at(frame, 5)["bodies/position"])
 
 
+def test_a_part_of_another_run_is_not_taken_for_one_of_this(tmp_path, alone):
+    """Nothing but the head tells them apart where the list does not know the part yet."""
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        trajectory = Trajectory(tmp_path / name / NAME, alone)
+        trajectory.create(RowsModel(5, alone), HEADER | {"title": name})
+        for step in (0, 1):
+            write(trajectory, RowsModel(5, alone), [step])
+            trajectory.flush()
+        trajectory.close()
+    one, other = tmp_path / "one", tmp_path / "other"
+    last = sorted((one / "trajectory").glob("part-*"))[-1]
+    trajectory = Trajectory(one / NAME, alone)
+    trajectory.reopen(RowsModel(5, alone).at(0), HEADER)
+    trajectory.close()
+    assert not last.exists()
+    copyfile(other / "trajectory" / last.name, last)
+    for deed in (None, "gone"):
+        if deed:
+            spoil(one / NAME, deed)
+        with pytest.warns(DamageWarning, match=f"{last.name}: a part of another run"):
+            run = open_run(one)
+        with run:
+            assert run.step.tolist() == [0]
+
+
+@pytest.mark.parametrize("deed", ["gone", "swapped", "empty"])
+def test_parts_that_are_not_there_are_named_when_a_run_is_opened(tmp_path, alone, deed):
+    parts = three_parts(tmp_path, alone)
+    if deed == "swapped":
+        parts[1].write_bytes(parts[0].read_bytes())
+    else:
+        spoil(parts[1], deed)
+    with pytest.warns(DamageWarning, match=f"{parts[1].name}: .*the others can"):
+        open_run(tmp_path).close()
+    said = []
+    trajectory = Trajectory(tmp_path / NAME, alone, said.append)
+    trajectory.reopen(RowsModel(5, alone).at(5), HEADER)
+    trajectory.close()
+    assert any(parts[1].name in line for line in said)
+
+
+@pytest.mark.filterwarnings("ignore::hybrid_nbody.files.run.DamageWarning")
 def test_parts_that_have_been_swapped_are_named(tmp_path, alone):
     parts = three_parts(tmp_path, alone)
     first, second = (path.read_bytes() for path in parts[:2])
