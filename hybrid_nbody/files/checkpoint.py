@@ -22,7 +22,7 @@ from hybrid_nbody.files.hdf5 import (
     open_hdf5,
     reading,
 )
-from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES, ORIGIN
+from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES, ORIGIN, START
 from hybrid_nbody.files.seals import SEAL_BYTES, is_sealed, open_sealed
 from hybrid_nbody.files.untrusted import check_own_data
 
@@ -164,6 +164,8 @@ class Checkpoint:
         The state that all ranks share, as `Model.scalars` returned it.
     origin : str
         From which state of which other run this one has started; empty if it began by itself.
+    start : str
+        What tells it from runs of the same configuration; empty if that is not known.
     """
 
     path: Path
@@ -171,6 +173,7 @@ class Checkpoint:
     number: int
     scalars: Mapping[str, float]
     origin: str = ""
+    start: str = ""
 
     @property
     def step(self) -> int:
@@ -220,7 +223,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         found = attributes(file)
         scalars = json.loads(found["scalars"])
         origin = str(found.get(ORIGIN, ""))
-        return Checkpoint(path, found["config"], _number_of_rows(file), scalars, origin)
+        start = str(found.get(START, ""))
+        return Checkpoint(path, found["config"], _number_of_rows(file), scalars, origin, start)
 
 
 def load_newest(folder: Path) -> tuple[Checkpoint, list[str]]:

@@ -26,3 +26,6 @@ FORMAT_VERSION = 2
 
 ORIGIN = "branched_from"
 """Attribute of the files of a run that has started from a state of another one: which."""
+
+START = "start"
+"""Attribute that tells runs of equal configurations apart, by the state that they begin with."""

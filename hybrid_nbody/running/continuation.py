@@ -7,8 +7,9 @@ from typing import Any
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import DamagedFileError, HybridNBodyError, InputError
+from hybrid_nbody.files.checkpoint import Checkpoint
 from hybrid_nbody.files.listing import load_listing
-from hybrid_nbody.files.names import TRAJECTORY_FILE
+from hybrid_nbody.files.names import START, TRAJECTORY_FILE
 from hybrid_nbody.files.parts import heads_in, parts_folder
 from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import directory
@@ -56,26 +57,26 @@ def continue_trajectory(job: Job, saved: ModelConfig) -> None:
         _begin_after_damage(job, error)
 
 
-def refuse_another_run(checkpoint: Path, saved: ModelConfig) -> None:
+def refuse_another_run(checkpoint: Checkpoint, saved: ModelConfig) -> None:
     """Refuse a checkpoint of another run than the trajectory beside it.
 
     What a resumed run may change tells nothing; a trajectory that cannot be read, nothing either.
 
     Parameters
     ----------
-    checkpoint : Path
+    checkpoint : Checkpoint
     saved : ModelConfig
         The configuration in it.
 
     Raises
     ------
     InputError
-        It differs from that of the trajectory.
+        It differs from that of the trajectory, or the run began with another state.
     """
-    path = checkpoint.with_name(TRAJECTORY_FILE)
+    path = checkpoint.path.with_name(TRAJECTORY_FILE)
     try:
-        text = str(load_listing(path).header.get("config", ""))
-        other = loader.loads(text, str(path), models=MODELS)
+        header = load_listing(path).header
+        other = loader.loads(str(header.get("config", "")), str(path), models=MODELS)
     except HybridNBodyError:
         return
     here = _plain_keys(saved)
@@ -83,10 +84,17 @@ def refuse_another_run(checkpoint: Path, saved: ModelConfig) -> None:
     changeable = MODELS[saved.model].changeable
     for key in sorted({*here, *there}):
         if here.get(key) != there.get(key) and not is_among(key, changeable):
-            raise InputError(
-                f"{checkpoint}: belongs to another run than {path.name}, as {key} shows; put one "
-                "of the two aside, and resume again"
-            )
+            raise _another_run(checkpoint, path, key)
+    if checkpoint.start and header.get(START, checkpoint.start) != checkpoint.start:
+        raise _another_run(checkpoint, path, "the state that it began with")
+
+
+def _another_run(checkpoint: Checkpoint, path: Path, what: str) -> InputError:
+    """Return the error of a checkpoint that does not belong to a trajectory."""
+    return InputError(
+        f"{checkpoint.path}: belongs to another run than {path.name}, as {what} shows; put one of "
+        "the two aside, and resume again"
+    )
 
 
 def _plain_keys(config: ModelConfig) -> dict[str, Any]:

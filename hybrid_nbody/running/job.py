@@ -11,7 +11,7 @@ from typing import Any
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import Every, ModelConfig
 from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError
-from hybrid_nbody.files.names import ORIGIN
+from hybrid_nbody.files.names import ORIGIN, START
 from hybrid_nbody.output import directory
 from hybrid_nbody.output import summary as report
 from hybrid_nbody.output import trajectory as trajectories
@@ -21,6 +21,7 @@ from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress, SeveralProgress
+from hybrid_nbody.running.identity import start_of
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.rebalance import Rebalancer
 from hybrid_nbody.running.stopping import Stopping
@@ -78,6 +79,8 @@ class RunContext:
         From which state of which run this one has started; empty if it began by itself.
     first_step : int or None
         At which a frame and a row of diagnostics are written in any case.
+    start : str
+        What tells the run from others of the same configuration; empty if it begins here.
     """
 
     folder: Path
@@ -87,6 +90,7 @@ class RunContext:
     signals: StopSignals
     origin: str = ""
     first_step: int | None = None
+    start: str = ""
 
 
 class Job:
@@ -126,7 +130,8 @@ class Job:
         self.last_step = config.time.total_steps
         self.simulation = TimeLoop(model, context.communicator, context.signals, context.started)
         origin = {ORIGIN: self.origin} if self.origin else {}
-        self.header = origin | header_of(config, context.communicator, model)
+        start = {START: context.start or start_of(model, context.communicator)}
+        self.header = origin | start | header_of(config, context.communicator, model)
         path = context.folder / trajectories.NAME
         self.trajectory = trajectories.Trajectory(path, context.communicator, self.log.say)
         self.recorder = self._recorder()

@@ -287,7 +287,9 @@ def resume(
         for warning in warnings:
             log.say(f"warning: {warning}; resuming from {saved.path.name}")
         introduce(builder, setup, log)
-        context = RunContext(folder, communicator, log, started, signals, saved.origin)
+        context = RunContext(
+            folder, communicator, log, started, signals, saved.origin, start=saved.start
+        )
         job = Job(config, context, setup.model, rebalancer(builder, setup, log))
         del setup  # the job's model alone is kept: it may be replaced
         at = f"step {job.model.step}, t = {job.model.time:g}"
@@ -308,7 +310,7 @@ def _saved_run(
     saved, warnings = load_newest(folder)
     source = str(saved.path)
     before = loader.loads(saved.config, source, models=MODELS)
-    refuse_another_run(saved.path, before)
+    refuse_another_run(saved, before)
     _refuse_changed_physics(folder, overrides, MODELS[before.model])
     config = loader.loads(saved.config, source, overrides, models=MODELS)
     output = config.output.model_copy(update={"directory": str(folder)})
