@@ -30,6 +30,9 @@ class Expansion:
     pairs : {"single", "double", "either"}
         How nearby bodies are summed: in float32, in float64, or in float64 where the rounding of
         float32 would count.
+    wide : float
+        A cell is divided if its edge is this number of times the radius which expansions bear
+        there.
     """
 
     order: int
@@ -37,6 +40,7 @@ class Expansion:
     error: float
     double: bool
     pairs: Literal["single", "double", "either"]
+    wide: float = 2.0
 
 
 class Choice(NamedTuple):
@@ -70,11 +74,14 @@ class Choices(NamedTuple):
         Accuracy below which the rounding of float32 would count in expansions.
     least_of_float32_pairs : float
         The same in the forces of nearby bodies that softening does not keep small.
+    wide : float
+        See `Expansion`.
     """
 
     rows: tuple[Choice, ...]
     least_of_float32: float
     least_of_float32_pairs: float
+    wide: float
 
 
 def expansion_for(accuracy: float, precision: str, choices: Choices) -> Expansion:
@@ -100,6 +107,7 @@ def expansion_for(accuracy: float, precision: str, choices: Choices) -> Expansio
         error=chosen.share * accuracy,
         double=double or accuracy < choices.least_of_float32,
         pairs=pairs,
+        wide=choices.wide,
     )
 
 
@@ -116,19 +124,21 @@ MOST_EDGES = 64.0
 """Edges of either cell over their distance, at most: the powers of more would leave the range of
 float32."""
 
+MANY = 8192
+"""Bodies that are faster met one by one than through the expansions of their cells."""
+
+FEW = 32768
+"""Bodies of which a leaf meets those one by one that no expansion shows it well. With more that
+would take too long; what is left there where leaves are divided has a few times the error allowed.
+"""
+
 HOPELESS = 2.0
-"""By how much the estimated error of a source has to be too large for it to be of no use to open
+"""By how much the estimated error of a source is too large, at least, where it is of no use to open
 it."""
 
 SMALL = 0.5
 """Its radius over that of the target, at most, for the same: then it is the target that is too
 large, and the parts of the source, together, are as wrong as the whole."""
-
-MANY = 8192
-"""Bodies that are faster met one by one than through the expansions of their cells."""
-
-WIDE = 3.0
-"""A cell is divided if its edge is this number of times the radius which expansions bear there."""
 
 
 class Limits(NamedTuple):
@@ -140,15 +150,30 @@ class Limits(NamedTuple):
         Largest estimated error, relative to the acceleration.
     angle : float
         Largest ratio of two cells' radii to their distance.
+    hopeless : float
+        `HOPELESS`, or infinite where sources are opened in any case.
     """
 
     error: float
     angle: float
+    hopeless: float
 
 
-def limits_of(expansion: Expansion, known: bool) -> Limits:
-    """Return when expansions are accurate enough; whether accelerations are known or not."""
-    return Limits(expansion.error, ANGLE) if known else Limits(math.inf, FIRST_ANGLE)
+def limits_of(expansion: Expansion, known: bool, number: int) -> Limits:
+    """Return when expansions are accurate enough.
+
+    Parameters
+    ----------
+    expansion : Expansion
+    known : bool
+        Whether accelerations are known, to which errors can be compared.
+    number : int
+        Of all bodies.
+    """
+    hopeless = HOPELESS if number <= FEW else math.inf
+    if known:
+        return Limits(expansion.error, ANGLE, hopeless)
+    return Limits(math.inf, FIRST_ANGLE, hopeless)
 
 
 def width_of_cells(expansion: Expansion, error: float, mass: float) -> float:
@@ -166,4 +191,4 @@ def width_of_cells(expansion: Expansion, error: float, mass: float) -> float:
     mass : float
         Of all bodies.
     """
-    return WIDE * (error / 8) ** (1 / expansion.order) * math.sqrt(mass)
+    return expansion.wide * (error / 8) ** (1 / expansion.order) * math.sqrt(mass)

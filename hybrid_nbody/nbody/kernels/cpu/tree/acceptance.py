@@ -13,7 +13,7 @@ from hybrid_nbody.backends.llvm import INT64, intrinsic
 from hybrid_nbody.backends.simd.code import FLAGS
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, RADIUS, SUMMARY
 from hybrid_nbody.nbody.kernels.cpu.tree.translation import CellCode
-from hybrid_nbody.nbody.kernels.expansions import HOPELESS, MOST_EDGES, SMALL
+from hybrid_nbody.nbody.kernels.expansions import MOST_EDGES, SMALL
 
 TESTS = 16
 """Sources that are tested at once."""
@@ -37,14 +37,16 @@ def accepted(typing_context, binomials, centre, summary, sources, target):
         The cells.
     target : tuple
         Address of its centre; in float32 its radius and edge, its largest error of an acceleration,
-        the largest ratio of radii to the distance, and the softening length squared.
+        the largest ratio of radii to the distance, by how much an error is too large where it is of
+        no use to open a source, and the softening length squared.
     """
     order = len(binomials) - 1
 
     def generate(context, builder, signature, values):
         code = CellCode(context, builder, types.float32)
         _, centres, summaries, indices, at = values
-        point, radius, edge, error, angle, eps2 = (builder.extract_value(at, k) for k in range(6))
+        point, *numbers = (builder.extract_value(at, k) for k in range(7))
+        radius, edge, error, angle, worse, eps2 = numbers
         towards = code.differences(code.rows(centres, INT64(4), indices), point)
         inverse = code.inverse_root(code.squares(towards, code.broadcast(eps2)))
         rows = code.rows(summaries, INT64(SUMMARY), indices)
@@ -63,7 +65,7 @@ def accepted(typing_context, binomials, centre, summary, sources, target):
         )
         is_accurate = compare("<=", estimate, limit)
         is_small = compare("<=", columns[RADIUS], code.multiply(code.constant(SMALL), own))
-        is_worse = compare(">", estimate, code.multiply(code.constant(HOPELESS), limit))
+        is_worse = compare(">", estimate, code.multiply(code.broadcast(worse), limit))
         good = _bits(builder, builder.and_(builder.and_(is_far, in_range), is_accurate))
         hopeless = _bits(builder, builder.and_(is_small, is_worse))
         return builder.or_(good, builder.shl(hopeless, INT64(TESTS)))

@@ -13,4 +13,5 @@ CHOICES = Choices(
     ),
     least_of_float32=2e-6,
     least_of_float32_pairs=3e-7,
+    wide=2.0,
 )

@@ -69,9 +69,9 @@ class Method:
         self.tables = _tables(indices)
         self.binomials = tuple(map(float, self.tables.binomials))
 
-    def opening(self, known: bool) -> Opening:
-        """Return when an expansion is accurate enough; whether accelerations are known or not."""
-        return Opening(*limits_of(self.expansion, known), self.eps2)
+    def opening(self, known: bool, number: int) -> Opening:
+        """Return when an expansion is accurate enough; see `limits_of`."""
+        return Opening(*limits_of(self.expansion, known, number), self.eps2)
 
 
 class Root(NamedTuple):
@@ -176,8 +176,8 @@ def grow(
     """
     rows, curve = bodies
     sorted_bodies = _sorted(rows)
-    opening = method.opening(known=rows.shape[1] > 4)
     root = Root(cube.edge, int(parts.cells["size"][0]))
+    opening = method.opening(rows.shape[1] > 4, root.bodies)
     rule = Splitting(method, opening, root, sorted_bodies.acceleration)
     cells = _cells(parts, rank, curve, rule)
     tree = GrownTree(

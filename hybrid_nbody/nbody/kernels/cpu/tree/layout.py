@@ -126,12 +126,15 @@ class Opening(NamedTuple):
         Largest estimated error, relative to the acceleration.
     angle : float
         Largest ratio of two cells' radii to their distance.
+    hopeless : float
+        See `expansions.Limits`.
     eps2 : float
         The softening length squared.
     """
 
     error: float
     angle: float
+    hopeless: float
     eps2: float
 
 

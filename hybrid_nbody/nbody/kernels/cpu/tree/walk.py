@@ -3,8 +3,9 @@
 A cell tests the sources that its parent could not accept. One that is accepted adds to the cell's
 expansion; one that is not is opened until it is no larger than the cell, and left to its children;
 leaves that a leaf cannot accept are its nearby ones. Where a source is not accepted because the
-cell is too large for it, its parts are no better: they are left to the children too, and a leaf
-meets all of its bodies. Which sources a cell sees follows from the tree alone, whoever computes it.
+cell is too large for it, its parts are no better: with few bodies in all, it is left to the
+children too, and a leaf meets all of its bodies. Which sources a cell sees follows from the tree
+alone, whoever computes it.
 """
 
 import numpy as np
@@ -173,6 +174,7 @@ def find_sources(cell, numbers, method, tree, waiting, lists, marks):
         tree.expansions.summary[cell, EDGE],
         np.float32(opening.error * tree.expansions.tolerance[cell]),
         np.float32(opening.angle),
+        np.float32(opening.hopeless),
         np.float32(opening.eps2),
     )
     centre = address_at(tree.expansions.centre, 0)

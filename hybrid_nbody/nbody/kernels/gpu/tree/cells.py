@@ -82,7 +82,7 @@ class CellMaker:
 
     def set_limits(self, number: int, known: bool) -> None:
         """Set when expansions of all bodies are accurate enough, and how wide cells may be."""
-        limits = limits_of(self.expansion, known)
+        limits = limits_of(self.expansion, known, number)
         width = 0.0
         if number > MANY:
             width = width_of_cells(self.expansion, limits.error, self.mass)

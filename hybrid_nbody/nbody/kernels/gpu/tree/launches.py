@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
-from hybrid_nbody.nbody.kernels.expansions import HOPELESS, MOST_EDGES, SMALL, Expansion
+from hybrid_nbody.nbody.kernels.expansions import MOST_EDGES, SMALL, Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pitch_of
 from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of, number_of_terms
 
@@ -43,7 +43,6 @@ def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
         "WARPS": WARPS,
         "FAR_WARPS": far_warps(expansion),
         "MOST_EDGES": f"{MOST_EDGES}f",
-        "HOPELESS": f"{HOPELESS}f",
         "SMALL": f"{SMALL}f",
         "HEADER": zlib.crc32(HEADER.read_bytes()),  # the cache knows source and options alone
     }

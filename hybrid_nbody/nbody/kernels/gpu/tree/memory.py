@@ -32,7 +32,7 @@ UNITS_OF_A_CELL = 64
 MOST_UNITS = 2**31 - 1
 
 SIZES = ("bodies", "cells", "own", "origin", "shared")
-NUMBERS = ("edge", "eps2", "error", "angle", "width")
+NUMBERS = ("edge", "eps2", "error", "angle", "hopeless", "width")
 BODIES = ("keys", "at", "acceleration", "near")
 CELLS = ("first", "last", "child", "end", "parent", "place", "level")
 EXPANSIONS = ("centre", "box", "summary", "multipole", "local", "tolerance")
@@ -219,7 +219,7 @@ class TreeMemory:
 
     def set_limits(self, eps2: float, limits: Limits, width: float) -> None:
         """Set the softening, when an expansion is accurate enough, and how wide cells may be."""
-        numbers = (eps2, limits.error, limits.angle, width)
+        numbers = (eps2, limits.error, limits.angle, limits.hopeless, width)
         for name, value in zip(NUMBERS[1:], numbers, strict=True):
             self.numbers[name] = value
 

@@ -38,7 +38,7 @@ struct Tree {
     int own;     // cells that hold bodies of this rank
     int origin;  // number of this rank's first body
     int shared;  // deepest level of a cell that holds it and bodies of ranks before; -1: none
-    double edge, eps2, error, angle;  // of the root; of the law; of `Opening`
+    double edge, eps2, error, angle, hopeless;  // of the root; of the law; of `Limits`
     double width;      // of cells with an acceleration of 1; 0: any width will do
     double corner[3];  // lowest of the root
     // bodies

@@ -3,10 +3,10 @@
 // A cell tests the sources that its parent could not accept. One that is accepted is distant; one
 // that is not is opened until it is no larger than the cell, and waits for the cell's children;
 // leaves that a leaf cannot accept are nearby. Where a source is not accepted because the cell is too
-// large for it, its parts are no better: it waits for the cell's children too, and for a leaf all leaves
-// within it are nearby. The order of a list follows from the tree alone.
+// large for it, its parts are no better: with few bodies in all, it waits for the cell's children too,
+// and for a leaf all leaves within it are nearby. The order of a list follows from the tree alone.
 //
-// Compiled with -DMOST_EDGES, -DHOPELESS and -DSMALL; see `expansions.py`.
+// Compiled with -DMOST_EDGES and -DSMALL; see `expansions.py`.
 
 #include "tree.cuh"
 
@@ -109,7 +109,10 @@ __device__ inline Verdict verdict(const Tree &t, const Target &target, const Sou
     bool in_range = fmaxf(target.edge * inverse, edge) < MOST_EDGES;
     bool overlaps = s.first < target.last && target.first < s.last;
     bool is_small = s.row[RADIUS] <= SMALL * target.radius;
-    return {is_far & in_range & (estimate <= limit) & !overlaps, is_small & (estimate > HOPELESS * limit)};
+    bool is_worse = estimate > (float)t.hopeless * limit;
+    bool accepted = is_far & in_range & (estimate <= limit) & !overlaps;
+    bool hopeless = is_small & is_worse;
+    return {accepted, hopeless};
 }
 
 // Sort the lanes' sources: into the lists, or their children onto the stack; return its height. Where
