@@ -109,7 +109,7 @@ class Staggered:
 
     @property
     def _has_outlet(self) -> bool:
-        return any(face.kind == "outflow" for face in self._faces(self.config.grid.cells))
+        return self._faces(self.config.grid.cells).has_outlets
 
     @property
     def _of_scheme(self) -> int:

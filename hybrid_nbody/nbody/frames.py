@@ -12,7 +12,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import row_numbers
+from hybrid_nbody.parallel.rows import multiples, row_numbers
 from hybrid_nbody.simulation.model import Field, Role, RowIndex
 
 MOST_SHOWN = 5
@@ -53,8 +53,8 @@ def every_nth(step: int, own: RowIndex, number: int) -> Chosen:
     total = -(-number // step)
     if isinstance(own, slice):
         index = slice(-(-own.start // step), -(-own.stop // step))
-        return Chosen(total, slice(-own.start % step, own.stop - own.start, step), index)
-    held = np.flatnonzero(own % step == 0)
+        return Chosen(total, multiples(step, own), index)
+    held = multiples(step, own)
     return Chosen(total, held, own[held] // step)
 
 

@@ -63,8 +63,23 @@ class DistributedArray(Protocol):
 def row_numbers(index: Index) -> NDArray[np.int64]:
     """Return the numbers of the rows of an index, in one piece of memory."""
     if isinstance(index, slice):
-        return np.arange(index.start, index.stop)
+        return np.arange(index.start, index.stop, index.step)
     return np.ascontiguousarray(index, np.int64)
+
+
+def multiples(step: int, index: Index) -> Index:
+    """Return which of a rank's rows have global numbers that are multiples of one.
+
+    Parameters
+    ----------
+    step : int
+        That number.
+    index : slice or array
+        The rank's rows.
+    """
+    if isinstance(index, slice):
+        return slice(-index.start % step, index.stop - index.start, step)
+    return np.flatnonzero(index % step == 0)
 
 
 def slab_rows(row_bytes: int) -> int:

@@ -6,10 +6,10 @@ A file of bodies may have been replaced between two runs of one configuration.
 import hashlib
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.simulation.model import Field, Model, Role, RowIndex, fields_of
+from hybrid_nbody.parallel.rows import multiples, row_numbers
+from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
 
 ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
 """Roles of the fields that a state is made of."""
@@ -38,20 +38,11 @@ def _number_of(field: Field) -> int:
     """Return the sum of the digests of this rank's chosen rows, in whatever order they are."""
     most = max(1, min(MOST_ROWS, MOST_BYTES // max(field.row_bytes, 1)))
     step = max(1, -(-field.shape[0] // most))
-    mine = _multiples(field.index, step)
+    mine = row_numbers(multiples(step, field.index))
     places = field.global_rows(mine)
     return sum(
         _digest(field, int(row), int(place)) for row, place in zip(mine, places, strict=True)
     )
-
-
-def _multiples(index: RowIndex, step: int) -> NDArray[np.int64]:
-    """Return which of a rank's rows have a global number that is a multiple of `step`."""
-    if isinstance(index, slice):
-        first = -(-index.start // step) * step
-        rows: NDArray[np.int64] = np.arange(first, index.stop, step) - index.start
-        return rows
-    return np.flatnonzero(index % step == 0)
 
 
 def _digest(field: Field, row: int, place: int) -> int:

@@ -78,10 +78,16 @@ COLUMNS = {
 """How many threads a row takes, and the column of one: of a colour, or of all cells."""
 
 
+def numbers_of(functions: Mapping[str, CellFunction]) -> dict[str, int]:
+    """Return the numbers by which the kernel knows the functions marked for it."""
+    marked = (name for name, function in functions.items() if function.in_sequences)
+    return {name: number for number, name in enumerate(marked)}
+
+
 def sequence_source(functions: Mapping[str, CellFunction], dtype: str) -> str:
     """Return the source of the kernel that makes the calls of functions marked for it."""
-    names = [name for name, function in functions.items() if function.in_sequences]
-    cases = (f"        case {n}: call_{name}(call); break;" for n, name in enumerate(names))
+    names = numbers_of(functions)
+    cases = (f"        case {n}: call_{name}(call); break;" for name, n in names.items())
     kernel = KERNEL.format(
         most=MOST_ARGUMENTS,
         size=CALL.itemsize,
@@ -122,8 +128,7 @@ class Sequences:
     ) -> None:
         self._backend = backend
         self._module = CudaModule(backend, sequence_source(functions, dtype), {})
-        marked = [name for name, function in functions.items() if function.in_sequences]
-        self._numbers = {name: number for number, name in enumerate(marked)}
+        self._numbers = numbers_of(functions)
         self._real = NUMBERS[dtype]
         self._calls: list[Any] | None = None
         self._tables: dict[bytes, Array] = {}  # recordings hold their addresses

@@ -239,7 +239,7 @@ class Cycler:
 
 def is_plain(grid: Grid, masked: int) -> bool:
     """Return whether a box has neither obstacles nor outlets."""
-    return not masked and all(face.kind != "outflow" for axis in AXES for face in grid.pair(axis))
+    return not masked and not grid.faces.has_outlets
 
 
 def _boundary(grid: Grid) -> collocated.Boundary:

@@ -104,6 +104,11 @@ class Faces:
         return all(face.velocity is None for face in self)
 
     @property
+    def has_outlets(self) -> bool:
+        """Return whether fluid may leave through any face."""
+        return any(face.kind == "outflow" for face in self)
+
+    @property
     def steady(self) -> bool:
         """Return whether no face changes with time."""
         return all(face.steady for face in self)

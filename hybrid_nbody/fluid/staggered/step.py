@@ -57,8 +57,6 @@ class Stepper:
         self.confinement = Confinement(grid, self.ghosts, self.memory)
         self.budget = Budget(grid, self.memory.potential, names, physics.conserve)
         self.scalars = Scalars(self)
-        faces = (face for axis in AXES for face in grid.pair(axis))
-        self.has_outlets = any(face.kind == "outflow" for face in faces)
         self.regions = tuple(grid.open_faces(axis) for axis in AXES)
         self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
 
@@ -98,7 +96,7 @@ class Stepper:
     def _fill_all(self) -> None:
         """Do so: for `fill`, which repeats it."""
         state = self.state
-        self.solids.fill_solid(state.velocity, self.ghosts)
+        self._fill_solid()
         self.ghosts.fill(state.pressure, self.ghosts.pressure)
         for name, array in state.scalars.items():
             self.solids.blank(array)
@@ -146,7 +144,7 @@ class Stepper:
         """
         if not self.ghosts.steady:
             self.ghosts.at(span.start)
-            self.solids.fill_solid(self.state.velocity, self.ghosts)
+            self._fill_solid()
         if self._is_second_order(span.length):
             self._second_order(span, ratio)
         else:
@@ -159,7 +157,7 @@ class Stepper:
         explicit, and at the faces of an outlet nothing damps that.
         """
         reach = self.physics.viscosity * dt / self.grid.spacing**2
-        is_far = self.has_outlets and reach > MOST_EXPLICIT
+        is_far = self.grid.faces.has_outlets and reach > MOST_EXPLICIT
         return self.physics.second_order and not is_far
 
     @property
@@ -213,7 +211,7 @@ class Stepper:
 
     def _hold_at_walls(self, ratio: float) -> None:
         """Give the velocity its values within obstacles, and at walls to which it sticks."""
-        self.solids.fill_solid(self.state.velocity, self.ghosts)
+        self._fill_solid()
         self._stick(ratio)
 
     def _spread_velocity(self, ratio: float) -> None:
