@@ -31,6 +31,15 @@ def base_of(distance: Real, index: Int, last: Int) -> Int:
     return steps
 
 
+def between(a: Cells, k: Int, j: Int, i: Int, tz: Real, ty: Real, tx: Real) -> Real:
+    """Return a field between an element and the next ones along each axis."""
+    low_front = blend(a[k, j, i], a[k, j, i + 1], tx)
+    low_back = blend(a[k, j + 1, i], a[k, j + 1, i + 1], tx)
+    high_front = blend(a[k + 1, j, i], a[k + 1, j, i + 1], tx)
+    high_back = blend(a[k + 1, j + 1, i], a[k + 1, j + 1, i + 1], tx)
+    return blend(blend(low_front, low_back, ty), blend(high_front, high_back, ty), tz)
+
+
 def sample(a: Cells, last: Int, k: Int, j: Int, i: Int, z: Real, y: Real, x: Real) -> Real:
     """Return a field at the distances z, y, x from an element, by trilinear interpolation.
 
@@ -42,35 +51,33 @@ def sample(a: Cells, last: Int, k: Int, j: Int, i: Int, z: Real, y: Real, x: Rea
     tz = z - float(above)
     ty = y - float(back)
     tx = x - float(right)
-    kk = k + above
-    jj = j + back
-    ii = i + right
-    low_front = blend(a[kk, jj, ii], a[kk, jj, ii + 1], tx)
-    low_back = blend(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1], tx)
-    high_front = blend(a[kk + 1, jj, ii], a[kk + 1, jj, ii + 1], tx)
-    high_back = blend(a[kk + 1, jj + 1, ii], a[kk + 1, jj + 1, ii + 1], tx)
-    return blend(blend(low_front, low_back, ty), blend(high_front, high_back, ty), tz)
+    return between(a, k + above, j + back, i + right, tz, ty, tx)
 
 
-def least_around(a: Cells, last: Int, k: Int, j: Int, i: Int, z: Real, y: Real, x: Real) -> Real:
-    """Return the least of the eight elements that `sample` blends."""
-    kk = k + base_of(z, k, last)
-    jj = j + base_of(y, j, rows - 1)
-    ii = i + base_of(x, i, columns - 1)
-    low = min(min(a[kk, jj, ii], a[kk, jj, ii + 1]), min(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1]))
-    kk += 1
-    high = min(min(a[kk, jj, ii], a[kk, jj, ii + 1]), min(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1]))
+def sample_inside(a: Cells, k: Int, j: Int, i: Int, z: Real, y: Real, x: Real) -> Real:
+    """Return what `sample` does where the point is not beside an end of the array."""
+    above = int(floor(z))
+    back = int(floor(y))
+    right = int(floor(x))
+    tz = z - float(above)
+    ty = y - float(back)
+    tx = x - float(right)
+    return between(a, k + above, j + back, i + right, tz, ty, tx)
+
+
+def least_around(a: Cells, k: Int, j: Int, i: Int) -> Real:
+    """Return the least of an element and the next ones along each axis."""
+    low = min(min(a[k, j, i], a[k, j, i + 1]), min(a[k, j + 1, i], a[k, j + 1, i + 1]))
+    kk = k + 1
+    high = min(min(a[kk, j, i], a[kk, j, i + 1]), min(a[kk, j + 1, i], a[kk, j + 1, i + 1]))
     return min(low, high)
 
 
-def largest_around(a: Cells, last: Int, k: Int, j: Int, i: Int, z: Real, y: Real, x: Real) -> Real:
-    """Return the largest of the eight elements that `sample` blends."""
-    kk = k + base_of(z, k, last)
-    jj = j + base_of(y, j, rows - 1)
-    ii = i + base_of(x, i, columns - 1)
-    low = max(max(a[kk, jj, ii], a[kk, jj, ii + 1]), max(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1]))
-    kk += 1
-    high = max(max(a[kk, jj, ii], a[kk, jj, ii + 1]), max(a[kk, jj + 1, ii], a[kk, jj + 1, ii + 1]))
+def largest_around(a: Cells, k: Int, j: Int, i: Int) -> Real:
+    """Return the largest of the same."""
+    low = max(max(a[k, j, i], a[k, j, i + 1]), max(a[k, j + 1, i], a[k, j + 1, i + 1]))
+    kk = k + 1
+    high = max(max(a[kk, j, i], a[kk, j, i + 1]), max(a[kk, j + 1, i], a[kk, j + 1, i + 1]))
     return max(low, high)
 
 
@@ -92,6 +99,7 @@ def moved(index: Int, distance: Real, staggered: Real, wraps: Int, bottom: Int, 
     start = float(bottom - index)
     end = float(top - index)
     if wraps == 1:
-        return start + wrapped(distance - start, end - start)
+        beyond = distance < start or distance > end
+        return start + wrapped(distance - start, end - start) if beyond else distance
     shift = 0.5 * (staggered - 1.0)
     return within(distance, start + shift, end + shift)

@@ -13,6 +13,7 @@ from hybrid_nbody.backends.simd import (
     floor,
     maximum,
     minimum,
+    select,
 )
 from hybrid_nbody.fluid.kernels.cpu.interpolation import FARTHEST, integer
 from hybrid_nbody.fluid.kernels.cpu.layout import inlined
@@ -83,7 +84,8 @@ def moved(start, end, distance, staggered, wraps):
     if wraps == 1:
         period = end - start
         beyond = distance - start
-        return start + (beyond - period * floor(beyond / period))
+        wrapped = start + (beyond - period * floor(beyond / period))
+        return select((distance < start) | (distance > end), wrapped, distance)
     number = type(staggered)
     shift = broadcast(number(0.5) * (staggered - number(1.0)))
     return minimum(maximum(distance, start + shift), end + shift)
@@ -155,29 +157,18 @@ def steps_of(element, distance, box):
 
 
 @inlined
-def from_start(start, distance, wraps):
-    """Return a distance that ends within the box, rounded as `moved` rounds it where it wraps."""
-    if wraps == 1:
-        return start + (distance - start)
-    return distance
-
-
-@inlined
 def end_along_x(element, distance, staggered, box):
     """Return distances along x as `end_of` does; where x wraps, if they end within the box."""
-    low, high = faces_along_x(element, box)
     if box.wraps_x == 1:
-        return from_start(low, distance, 1)
+        return distance
+    low, high = faces_along_x(element, box)
     return moved(low, high, distance, staggered, 0)
 
 
 @inlined
 def end_in_box(element, distance, staggered, box):
     """Return distances as `end_of` does if they end within the box along y and z."""
-    number = type(box.scale)
-    z = from_start(broadcast(number(box.bottom - element.k)), distance.z, box.wraps_z)
-    y = from_start(broadcast(number(1 - element.j)), distance.y, box.wraps_y)
-    return Point(z, y, end_along_x(element, distance.x, staggered[2], box))
+    return Point(distance.z, distance.y, end_along_x(element, distance.x, staggered[2], box))
 
 
 @inlined
