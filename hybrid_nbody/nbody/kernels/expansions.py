@@ -127,9 +127,9 @@ float32."""
 MANY = 8192
 """Bodies that are faster met one by one than through the expansions of their cells."""
 
-FEW = 32768
+FEW = 98304
 """Bodies of which a leaf meets those one by one that no expansion shows it well. With more that
-would take too long; what is left there where leaves are divided has a few times the error allowed.
+would take too long, and where leaves are divided little is left of such errors.
 """
 
 HOPELESS = 2.0

@@ -13,5 +13,5 @@ CHOICES = Choices(
     ),
     least_of_float32=3e-7,
     least_of_float32_pairs=3e-7,
-    wide=3.0,
+    wide=2.4,
 )
