@@ -14,6 +14,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.fluid.grid import Ghosts, Slab
+from hybrid_nbody.fluid.kernels.box_contract import BoxKernels
 from hybrid_nbody.fluid.stencil import Factors, Stencil
 
 CHANGES = ("gained", "lost", "size", "rest")
@@ -171,7 +172,7 @@ class PeerPlanes(Protocol):
         """Push what the next pass needs of the target of a pass; combine the flags of all ranks."""
 
 
-class Kernels(Protocol):
+class Kernels(BoxKernels, Protocol):
     """The operations on the fields of one rank's planes.
 
     Attributes
@@ -192,7 +193,6 @@ class Kernels(Protocol):
         Planes of b beyond each end of the slab that passes read.
     relaxes_in_order : bool
         Whether there is `relax_lexicographic`.
-    colours_shape : tuple of int
     """
 
     slab: Slab

@@ -8,7 +8,6 @@ give nothing: their values are in the field that changes.
 import math
 from collections.abc import Callable
 from functools import cache, cached_property, partial
-from typing import Any
 
 import numpy as np
 
@@ -17,13 +16,14 @@ from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.backends.replays import Replays
 from hybrid_nbody.fluid import grid as collocated
 from hybrid_nbody.fluid.kernels import make_kernels
+from hybrid_nbody.fluid.kernels.box_contract import Place
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
 from hybrid_nbody.fluid.solvers.halos import Halo, Onlooker
 from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import RedBlack
 from hybrid_nbody.fluid.staggered.ghosts import Kind
-from hybrid_nbody.fluid.staggered.grid import AXES, Grid
+from hybrid_nbody.fluid.staggered.grid import AXES, Grid, Vector
 from hybrid_nbody.fluid.stencil import Stencil
 
 AT_ONCE = 10
@@ -85,8 +85,6 @@ class Box:
         self.scratch = scratch
         self.region: Region = grid.region if axis is None else grid.inner_faces(axis)
         self.walled = axis is not None and not grid.periodic[axis]
-        k0, _, j0, _, i0, _ = self.region
-        self.shift = (k0 - 1, j0, i0)
 
     @property
     def cells(self) -> tuple[int, int, int]:
@@ -130,30 +128,40 @@ class Box:
             signs[2 * self.axis : 2 * self.axis + 2] = 0, 0
         return collocated.Ghosts(*map(collocated.Ghost, signs))
 
-    def table(self) -> Array:
-        """Return memory for the elements without their ghosts in rows and columns."""
-        shape = self.kernels.slab.shape
-        found: Array = self.scratch().reshape(-1)[: np.prod(shape)].reshape(shape)
-        return found
+    @property
+    def first(self) -> Place:
+        """Return where the first element is in fields, along z, y and x."""
+        return self.region[0], self.region[2], self.region[4]
 
-    def split(self, name: str, *arguments: Any) -> tuple[Array, Array]:
-        """Return a solution of zeros, and the right-hand side that a function of a cell gives."""
+    def pair(self) -> tuple[Array, Array]:
+        """Return memory for a solution and a right-hand side."""
         if self.idle:
             return self.colours.memory[:0], self.colours.memory[:0]
-        table = self.table()
-        self.grid.program.run(name, self.region, *arguments, table, *self.shift)
-        x, b = self.colours.pair(self.kernels)
-        self.kernels.split(table, b)
-        self.kernels.clear(x)
+        return self.colours.pair(self.kernels)
+
+    def spread(self, field: Array, ratio: float) -> tuple[Array, Array]:
+        """Return a solution of zeros, and what diffusion changes in a step."""
+        x, b = self.pair()
+        if not self.idle:
+            self.kernels.split_spread(field, self.first, ratio, b, x)
         return x, b
 
-    def merge(self, x: Array, name: str, field: Array) -> None:
-        """Let a function of a cell bring a solution into a field."""
-        if self.idle:
-            return
-        table = self.table()
-        self.kernels.merge(x, table)
-        self.grid.program.run(name, self.region, table, field, *self.shift)
+    def divergence(self, velocity: Vector, factor: float) -> tuple[Array, Array]:
+        """Return a solution of zeros, and a multiple of what flows out of each cell."""
+        x, b = self.pair()
+        if not self.idle:
+            self.kernels.split_divergence(velocity, self.first, factor, b, x)
+        return x, b
+
+    def set(self, x: Array, field: Array) -> None:
+        """Set elements of a field to a solution."""
+        if not self.idle:
+            self.kernels.merge_into(x, field, self.first)
+
+    def add(self, x: Array, field: Array) -> None:
+        """Add a solution to elements of a field."""
+        if not self.idle:
+            self.kernels.merge_onto(x, field, self.first)
 
     def largest_residual(self, x: Array, b: Array, equation: Stencil) -> float:
         """Return the largest residual on any rank."""

@@ -114,12 +114,12 @@ class Diffusion:
         box = relaxer.box
         equation = diffusion(ratio, box.ghosts(kind))
         limit = self._limit(field)
-        x, b = box.split("spread_in_box", field, ratio)
+        x, b = box.spread(field, ratio)
         is_zero = self.accuracy.tolerance and not limit
         if is_zero and box.largest_residual(x, b, equation) == 0.0:
             return
         relaxer.improve(x, b, equation, limit, self.accuracy.iterations)
-        box.merge(x, "add_from_box", field)
+        box.add(x, field)
 
     def _solve(self, equation: Equation) -> None:
         """Solve an equation by the method that suits its condition number."""

@@ -57,9 +57,9 @@ class InBox:
 
     def solve(self, velocity: Vector, limit: float, most: int) -> int:
         """See `PressureSolver`."""
-        x, b = self.box.split("divergence_in_box", *velocity, -1.0)
+        x, b = self.box.divergence(velocity, -1.0)
         done = self.improver.improve(x, b, POISSON, limit, most)
-        self.box.merge(x, "copy_from_box", self.x)
+        self.box.set(x, self.x)
         return done
 
 

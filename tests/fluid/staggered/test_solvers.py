@@ -184,7 +184,7 @@ def test_a_box_holds_the_faces_between_walls_alone(backend):
     boxes = [Box(grid, axis, Colours(grid.planes), grid.zeros) for axis in (None, 0, 1, 2)]
     sizes = [(12, 8, 6), (11, 8, 6), (12, 7, 6), (12, 8, 5)]
     assert [box.cells for box in boxes] == sizes
-    assert [box.shift for box in boxes] == [(0, 1, 1), (0, 1, 2), (0, 2, 1), (1, 1, 1)]
+    assert [box.first for box in boxes] == [(1, 1, 1), (1, 1, 2), (1, 2, 1), (2, 1, 1)]
 
 
 class BoxOfPlanes:

@@ -10,7 +10,6 @@ from types import ModuleType
 from hybrid_nbody.fluid.kernels.cells import (
     advection,
     beside,
-    boxes,
     conjugate_gradients,
     diffusion,
     forces,
@@ -30,7 +29,6 @@ MODULES: tuple[ModuleType, ...] = (
     beside,
     forces,
     diffusion,
-    boxes,
     poisson,
     multigrid,
     conjugate_gradients,

@@ -15,12 +15,14 @@ __device__ inline Real difference(const Array &f, const Cell &c, int axis, const
 
 // Two cells beside each other in x, one of each colour, that a thread takes apart or puts together.
 struct CellPair {
-    bool inside, second;       // whether there is one, and whether it has a second cell
-    long long cell, index[2];  // of the first cell in a field, and of both in colours
+    int x, y;
+    bool stored, inside, second;  // whether colours hold it, there is one, it has a second cell
+    long long cell, index[2];     // of the first cell in a field, and of both in colours
     __device__ CellPair(int z) {
-        int c = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
+        int c = blockIdx.x * blockDim.x + threadIdx.x;
+        x = 2 * c, y = blockIdx.y * blockDim.y + threadIdx.y;
         int colour = (y + FIRST + z) & 1;
-        inside = c < HALF && y < NY, second = inside && 2 * c + 1 < NX;
+        stored = c < PITCH && y < NY, inside = stored && c < HALF, second = inside && x + 1 < NX;
         cell = (long long)(z + 1) * PLANE + y * NX + 2 * c;
         for (int i = 0; i < 2; ++i)
             index[i] = (colour ^ i) * COLOUR + ((long long)(z + HALO) * NY + y) * PITCH + c;
@@ -52,6 +54,75 @@ extern "C" __global__ void merge(const Real *__restrict__ colours, Real *__restr
     CellPair p((int)blockIdx.z - 1);
     if (p.inside) field[p.cell] = colours[p.index[0]];
     if (p.second) field[p.cell + 1] = colours[p.index[1]];
+}
+
+// --- the elements of a box in fields with ghosts ---
+
+// Rows and columns of the fields, and where the first element is in them.
+struct Frame {
+    int rows, columns, k, j, i;
+    __device__ long long plane() const { return (long long)rows * columns; }
+    __device__ long long place(const CellPair &p, int z) const {
+        return (z + k) * plane() + (long long)(p.y + j) * columns + p.x + i;
+    }
+};
+
+// The neighbours of an element less six times this.
+__device__ inline Real spread(const Real *a, long long place, const Frame &frame) {
+    Real in_plane =
+        a[place - 1] + a[place + 1] + a[place - frame.columns] + a[place + frame.columns];
+    return in_plane + a[place - frame.plane()] + a[place + frame.plane()] - 6 * a[place];
+}
+
+// What flows out of a cell.
+__device__ inline Real outflow(const Real *u, const Real *v, const Real *w, long long place,
+                               const Frame &frame) {
+    return (u[place + 1] - u[place]) + (v[place + frame.columns] - v[place]) +
+           (w[place + frame.plane()] - w[place]);
+}
+
+// Clears a pair of cells; returns whether it is one of the box.
+__device__ inline bool clear(const CellPair &p, int z, Real *x) {
+    if (p.stored) x[p.index[0]] = x[p.index[1]] = 0;
+    return p.inside && z >= 0 && z < PLANES;
+}
+
+// All planes of colours, halo planes included.
+extern "C" __global__ void split_spread(const Real *__restrict__ a, Real ratio, Frame frame,
+                                        Real *__restrict__ b, Real *__restrict__ x) {
+    int z = (int)blockIdx.z - HALO;
+    CellPair p(z);
+    if (!clear(p, z, x)) return;
+    long long place = frame.place(p, z);
+    b[p.index[0]] = ratio * spread(a, place, frame);
+    if (p.second) b[p.index[1]] = ratio * spread(a, place + 1, frame);
+}
+
+extern "C" __global__ void split_divergence(const Real *__restrict__ u, const Real *__restrict__ v,
+                                            const Real *__restrict__ w, Real factor, Frame frame,
+                                            Real *__restrict__ b, Real *__restrict__ x) {
+    int z = (int)blockIdx.z - HALO;
+    CellPair p(z);
+    if (!clear(p, z, x)) return;
+    long long place = frame.place(p, z);
+    b[p.index[0]] = factor * outflow(u, v, w, place, frame);
+    if (p.second) b[p.index[1]] = factor * outflow(u, v, w, place + 1, frame);
+}
+
+extern "C" __global__ void merge_into(const Real *__restrict__ colours, Frame frame,
+                                      Real *__restrict__ field) {
+    CellPair p(blockIdx.z);
+    long long place = frame.place(p, blockIdx.z);
+    if (p.inside) field[place] = colours[p.index[0]];
+    if (p.second) field[place + 1] = colours[p.index[1]];
+}
+
+extern "C" __global__ void merge_onto(const Real *__restrict__ colours, Frame frame,
+                                      Real *__restrict__ field) {
+    CellPair p(blockIdx.z);
+    long long place = frame.place(p, blockIdx.z);
+    if (p.inside) field[place] += colours[p.index[0]];
+    if (p.second) field[place + 1] += colours[p.index[1]];
 }
 
 // --- projection ---

@@ -14,12 +14,23 @@ from numpy.typing import DTypeLike
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.fluid.grid import Slab
+from hybrid_nbody.fluid.kernels.box_contract import Place
 from hybrid_nbody.fluid.kernels.contract import Flow, Source, Velocity
 from hybrid_nbody.fluid.kernels.gpu.layout import SUM_THREADS, ghost_arguments
 from hybrid_nbody.fluid.kernels.gpu.linear_systems import LinearSystems
 
 BLOCKS_OF_A_PLANE = 8
 """Blocks that search a plane for its largest value."""
+
+
+FRAME = np.dtype([(name, "i4") for name in ("rows", "columns", "k", "j", "i")])
+"""Where a box is in fields with ghosts: ``Frame`` of ``cells.cu``."""
+
+
+def frame_of(field: Array, first: Place) -> np.ndarray:
+    """Return where a box is in fields like one of them, as an argument of a kernel."""
+    _, rows, columns = field.shape
+    return np.array([(rows, columns, *first)], FRAME)
 
 
 class Kernels(LinearSystems):
@@ -65,6 +76,28 @@ class Kernels(LinearSystems):
     def merge(self, colours: Array, field: Array) -> None:
         """See `Kernels`."""
         self.on_pairs("cells", "merge", colours, field, planes=self.slab.planes + 2)
+
+    # --- elements of a box ------------------------------------------------------------------------
+
+    def split_spread(self, field: Array, first: Place, ratio: float, b: Array, x: Array) -> None:
+        """See `BoxKernels`."""
+        frame = frame_of(field, first)
+        self.on_colours("cells", "split_spread", field, self.number(ratio), frame, b, x)
+
+    def split_divergence(
+        self, velocity: tuple[Array, Array, Array], first: Place, factor: float, b: Array, x: Array
+    ) -> None:
+        """See `BoxKernels`."""
+        numbers = self.number(factor), frame_of(velocity[0], first)
+        self.on_colours("cells", "split_divergence", *velocity, *numbers, b, x)
+
+    def merge_into(self, colours: Array, field: Array, first: Place) -> None:
+        """See `BoxKernels`."""
+        self.on_pairs("cells", "merge_into", colours, frame_of(field, first), field)
+
+    def merge_onto(self, colours: Array, field: Array, first: Place) -> None:
+        """See `BoxKernels`."""
+        self.on_pairs("cells", "merge_onto", colours, frame_of(field, first), field)
 
     # --- projection -------------------------------------------------------------------------------
 

@@ -1,0 +1,212 @@
+"""The elements of a box between fields with ghosts and colours, on CPU threads.
+
+2 LANES elements of a row are LANES of either colour. The arithmetic is that of
+`hybrid_nbody.fluid.kernels.cells`, and so are the bits.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hybrid_nbody.backends.simd import (
+    LANES,
+    address_of,
+    broadcast,
+    first_lane,
+    load,
+    load_partial,
+    store,
+)
+from hybrid_nbody.backends.threads import each_on_threads
+from hybrid_nbody.fluid.kernels.box_contract import Place
+from hybrid_nbody.fluid.kernels.cpu.colours import (
+    clear_around,
+    interleaved,
+    load_cells,
+    prefetch_ahead,
+    rows_of,
+    store_by_colour,
+    store_cells,
+)
+from hybrid_nbody.fluid.kernels.cpu.layout import compiled_with_threads, inlined, linked
+
+
+class Frame(NamedTuple):
+    """Where a box is in fields with ghosts.
+
+    Attributes
+    ----------
+    rows, columns : int
+        Of the fields.
+    k, j, i : int
+        The first element.
+    """
+
+    rows: int
+    columns: int
+    k: int
+    j: int
+    i: int
+
+
+def frame_of(field: np.ndarray, first: Place) -> Frame:
+    """Return where a box is in fields like one of them."""
+    _, rows, columns = field.shape
+    return Frame(rows, columns, *first)
+
+
+@inlined
+def offset_of(z, y, frame):
+    """Return where a row of the box starts in a field; plane 0 of colours is a halo."""
+    plane = z - 1 + frame.k
+    return (plane * frame.rows + y + frame.j) * frame.columns + frame.i
+
+
+@linked
+def clear_planes(z, colours, zero, grid):
+    """Store zeros in a plane of both colours, padding included."""
+    size = grid.rows * grid.pitch
+    zeros = broadcast(zero)
+    for colour in range(2):
+        start = (colour * (grid.planes + 2) + z) * size
+        for place in range(start, start + size, LANES):
+            store(colours, place, zeros)
+
+
+@inlined
+def is_halo(z, grid):
+    """Return whether a plane of colours is none of the box."""
+    return (z == 0) | (z == grid.planes + 1)
+
+
+# ---- Diffusion -----------------------------------------------------------------------------------
+
+
+@inlined
+def spread(a, place, count, frame):
+    """Return the neighbours of LANES elements less six times these, of which there are `count`."""
+    row = frame.columns
+    plane = frame.rows * row
+    own = load_partial(a, place, count)
+    six = broadcast(type(first_lane(own))(6.0))
+    total = load_partial(a, place - 1, count) + load_partial(a, place + 1, count)
+    total = total + load_partial(a, place - row, count) + load_partial(a, place + row, count)
+    total = total + load_partial(a, place - plane, count) + load_partial(a, place + plane, count)
+    return total - six * own
+
+
+@linked
+def spread_plane(z, a, ratio, b, x, frame, grid):
+    """Store what diffusion changes in a plane of b; clear that of x."""
+    clear_planes(z, x, type(ratio)(0.0), grid)
+    if is_halo(z, grid):
+        return
+    ratios = broadcast(ratio)
+    for y in range(grid.rows):
+        rows = rows_of(z, y, grid)
+        offset = offset_of(z, y, frame)
+        for i in range(0, grid.pitch, LANES):
+            place = offset + 2 * i
+            count = grid.columns - 2 * i
+            prefetch_ahead(a, place + frame.rows * frame.columns)
+            first = ratios * spread(a, place, count, frame)
+            last = ratios * spread(a, place + LANES, count - LANES, frame)
+            store_by_colour(b, rows, i, (first, last))
+
+
+# ---- Divergence ----------------------------------------------------------------------------------
+
+
+@inlined
+def outflow(velocity, place, count, frame):
+    """Return what flows out of LANES cells, of which there are `count`."""
+    u, v, w = velocity
+    row = frame.columns
+    plane = frame.rows * row
+    x = load_partial(u, place + 1, count) - load_partial(u, place, count)
+    y = load_partial(v, place + row, count) - load_partial(v, place, count)
+    z = load_partial(w, place + plane, count) - load_partial(w, place, count)
+    return x + y + z
+
+
+@linked
+def divergence_plane(z, velocity, factor, b, x, frame, grid):
+    """Store `factor` times what flows out of the cells of a plane in b; clear that of x."""
+    clear_planes(z, x, type(factor)(0.0), grid)
+    if is_halo(z, grid):
+        return
+    factors = broadcast(factor)
+    for y in range(grid.rows):
+        rows = rows_of(z, y, grid)
+        offset = offset_of(z, y, frame)
+        for i in range(0, grid.pitch, LANES):
+            place = offset + 2 * i
+            count = grid.columns - 2 * i
+            prefetch_ahead(velocity[2], place + frame.rows * frame.columns)
+            first = factors * outflow(velocity, place, count, frame)
+            last = factors * outflow(velocity, place + LANES, count - LANES, frame)
+            store_by_colour(b, rows, i, (first, last))
+
+
+# ---- Back into fields ----------------------------------------------------------------------------
+
+
+@linked
+def merge_plane_into(z, colours, field, frame, grid):
+    """Set elements of a plane of a field."""
+    for y in range(grid.rows):
+        rows = rows_of(z, y, grid)
+        offset = offset_of(z, y, frame)
+        for i in range(0, (grid.columns + 1) // 2, LANES):
+            prefetch_ahead(field, offset + 2 * i)
+            cells = interleaved(load(colours, rows.even + i), load(colours, rows.odd + i))
+            store_cells(field, offset + 2 * i, grid.columns - 2 * i, cells)
+
+
+@linked
+def merge_plane_onto(z, colours, field, frame, grid):
+    """Add to elements of a plane of a field."""
+    for y in range(grid.rows):
+        rows = rows_of(z, y, grid)
+        offset = offset_of(z, y, frame)
+        for i in range(0, (grid.columns + 1) // 2, LANES):
+            place = offset + 2 * i
+            count = grid.columns - 2 * i
+            first, last = interleaved(load(colours, rows.even + i), load(colours, rows.odd + i))
+            old = load_cells(field, place, count)
+            store_cells(field, place, count, (old[0] + first, old[1] + last))
+
+
+# ---- All planes ----------------------------------------------------------------------------------
+
+
+@compiled_with_threads
+def split_spread(field, ratio, b, x, frame, grid):
+    """Store ``ratio * Laplacian field`` by colour; clear x."""
+    clear_around(b, grid)
+    given = (address_of(field), ratio, address_of(b), address_of(x), frame, grid)
+    each_on_threads(spread_plane, 0, grid.planes + 2, given)
+
+
+@compiled_with_threads
+def split_divergence(velocity, factor, b, x, frame, grid):
+    """Store `factor` times what flows out of each cell by colour; clear x."""
+    clear_around(b, grid)
+    u, v, w = velocity
+    components = address_of(u), address_of(v), address_of(w)
+    given = (components, factor, address_of(b), address_of(x), frame, grid)
+    each_on_threads(divergence_plane, 0, grid.planes + 2, given)
+
+
+@compiled_with_threads
+def merge_into(colours, field, frame, grid):
+    """Set elements of a field to those of colours."""
+    given = (address_of(colours), address_of(field), frame, grid)
+    each_on_threads(merge_plane_into, 1, grid.planes + 1, given)
+
+
+@compiled_with_threads
+def merge_onto(colours, field, frame, grid):
+    """Add those of colours to elements of a field."""
+    given = (address_of(colours), address_of(field), frame, grid)
+    each_on_threads(merge_plane_onto, 1, grid.planes + 1, given)
