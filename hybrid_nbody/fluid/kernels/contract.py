@@ -2,7 +2,6 @@
 
 A field is an array (planes + 2, ny, nx) of a slab. Colours are a field taken apart into its two
 colours, array[0] with x + y + z even and array[1] with x + y + z odd, whose rows may be padded.
-
 Kernels never exchange anything between ranks. Solvers fill halo planes: between sweeps, or passes.
 """
 
@@ -76,11 +75,14 @@ class Solve:
         The solve ends after an iteration in which no cell changes by more; if it is less than 0,
         all iterations are done.
     max_iterations : int
+    from_zero : bool
+        Whether the first guess is known to be 0 everywhere.
     """
 
     equation: Stencil
     tolerance: float
     max_iterations: int
+    from_zero: bool = False
 
     @property
     def watched(self) -> bool:
@@ -178,9 +180,7 @@ class Kernels(BoxKernels, Protocol):
     Attributes
     ----------
     backend : Backend
-        The device.
     slab : Slab
-        The planes.
     dtype : numpy.dtype
         The working type.
     changed : (1,) array of int32

@@ -15,11 +15,17 @@ class RedBlack(IterativeSolver):
 
     Bits do not depend on ranks or threads.
 
-    Parameters are those of `IterativeSolver`.
+    Parameters are those of `IterativeSolver`, and:
+
+    Parameters
+    ----------
+    from_zero : bool
+        Whether all first guesses are 0 everywhere.
     """
 
-    def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy):
+    def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy, from_zero: bool = False):
         super().__init__(kernels, halo, accuracy)
+        self.from_zero = from_zero
         self.in_passes = accuracy.measured == "change" and kernels.passes_allowed
 
     @cached_property
@@ -35,7 +41,8 @@ class RedBlack(IterativeSolver):
         """See `Solver`."""
         halo = self.pass_halo  # all ranks know the length of passes before they begin
         if halo:
-            solve = Solve(equation, self.accuracy.limit, self.accuracy.iterations)
+            accuracy = self.accuracy
+            solve = Solve(equation, accuracy.limit, accuracy.iterations, self.from_zero)
             run_passes(self.kernels.begin_passes(x, b, solve, scratch), halo)
         else:
             self.iterate(x, b, equation)

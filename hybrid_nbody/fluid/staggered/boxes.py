@@ -181,21 +181,21 @@ class Relaxer:
         self.box = box
         self.solver = cache(self._solver)
 
-    def _solver(self, iterations: int) -> Solver:
-        """Return what does a number of iterations."""
+    def _solver(self, iterations: int, first: bool) -> Solver:
+        """Return what does a number of iterations, the first ones or others."""
         if self.box.idle:
             return Onlooker(self.box.halo)
-        return RedBlack(self.box.kernels, self.box.halo, Accuracy(iterations, 0.0))
+        return RedBlack(self.box.kernels, self.box.halo, Accuracy(iterations, 0.0), first)
 
     def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
-        """Improve a solution until no residual exceeds a limit; return the iterations.
+        """Improve a solution of zeros until no residual exceeds a limit; return the iterations.
 
         With a limit of 0 they are `most`.
         """
         done = 0
         while done < most:
             now = min(AT_ONCE, most - done) if limit else most
-            self.solver(now).solve(x, b, equation, self.box.scratch().reshape(-1))
+            self.solver(now, done == 0).solve(x, b, equation, self.box.scratch().reshape(-1))
             done += now
             if limit and self.box.largest_residual(x, b, equation) <= limit:
                 break

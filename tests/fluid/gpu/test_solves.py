@@ -46,6 +46,22 @@ def test_relax(backend, case, dtype, way, name, iterations):
     close(merged(kernels, found), reference.relax(x, b, stencil, case[1], iterations)[0], dtype)
 
 
+@pytest.mark.parametrize("iterations", [1, 2, 3, 6, 10])
+def test_a_first_guess_that_is_known_to_be_zero(backend, case, dtype, way, iterations):
+    kernels, stencil = make(backend, case, dtype, way=way), diffusion(0.7, SCALAR)
+    b = rounded(values(case, 2), dtype)
+    right = colours_of(kernels, b)
+    results = []
+    for from_zero in (False, True):
+        x = kernels.colours()
+        solve = Solve(stencil, NEVER_MET, iterations, from_zero)
+        scratch = kernels.backend.upload(np.full(3 * x.size, 7.0, kernels.dtype))
+        relax(kernels, x, right, solve, scratch)
+        results.append(merged(kernels, x))
+    np.testing.assert_array_equal(*results)
+    close(results[1], reference.relax(0.0 * b, b, stencil, case[1], iterations)[0], dtype)
+
+
 @pytest.mark.parametrize("stop", [1, 2, 3, 4, 7])
 @pytest.mark.parametrize("name", ["walls", "odd", "periodic"])
 def test_relax_stops_after_the_right_iteration(backend, dtype, way, name, stop):

@@ -239,6 +239,18 @@ def test_a_solve_in_passes(kernels, tolerance):
     assert kernels.backend.launches == [*passes, "end_passes", *redone, "copy_back"]
 
 
+@pytest.mark.parametrize("iterations", [4, 6, 10])
+def test_a_solve_from_zero_copies_nothing_after_an_odd_number_of_passes(kernels, iterations):
+    kernels.pass_solver = red_black.TiledSolver(kernels)
+    x, b = kernels.colours(), kernels.colours()
+    solve = Solve(equation_of(kernels.slab), -1.0, iterations, from_zero=True)
+    passes = kernels.begin_passes(x, b, solve, None)
+    passes.finish()
+    odd = len(passes.passes) % 2 == 1
+    assert passes.turned == odd
+    assert ("copy_back" in kernels.backend.launches) == (not odd)
+
+
 def test_multigrid(kernels):
     coarse = MultigridKernels(kernels)
     real, planes = kernels.dtype, kernels.slab.planes

@@ -217,6 +217,9 @@ class TiledSolve:
     ----------
     peers : Peers or None
         Push planes while passes go on, if kernels write into the memory of other ranks.
+    turned : bool
+        Whether passes go from work colours, which begin as zeros, to x and back: an odd number of
+        passes then ends in x, and nothing has to be copied.
     """
 
     peers: "Peers | None" = None
@@ -235,6 +238,17 @@ class TiledSolve:
         self.scratch = scratch
         self.passes: Sequence[Pass] = self._passes(solver.longest)
         self.numbers = solve_arguments(self.systems, solve)
+        self.turned = self._may_be_turned()
+        if self.turned:
+            self.work.fill(0)
+
+    def _may_be_turned(self) -> bool:
+        """Return whether a solve may begin in work colours: no other rank and no end is looked at.
+
+        Only a first guess of 0 is known without a copy.
+        """
+        alone = self.systems.slab.complete and not self.solve.watched
+        return alone and self.solve.from_zero and len(self.passes) % 2 == 1
 
     def _passes(self, longest: int) -> list[Pass]:
         """Return passes of the longest kind, and single iterations for the rest."""
@@ -255,7 +269,8 @@ class TiledSolve:
     def _launch(
         self, name: str, count: int, grid: tuple[int, int], words: tuple[Any, ...], *more: Any
     ) -> None:
-        arrays = (self.x, self.work, self.b, self.solver.cuts[count])
+        ends = (self.work, self.x) if self.turned else (self.x, self.work)
+        arrays = (*ends, self.b, self.solver.cuts[count])
         arguments = (*words, *arrays, *self.numbers, self.systems.control, *more)
         self.solver.launch(name, count, grid, arguments)
 
@@ -271,6 +286,8 @@ class TiledSolve:
         self.systems.single("red_black", "end_passes", *sizes, control)
         for number in range(self.solver.longest - 1 if self.solve.watched else 0):
             self._launch("redo", 1, self.solver.grid(1), (np.int32(number),))
+        if self.turned:
+            return
         module = self.systems.modules["red_black"]
         threads = COPY_BLOCKS * COPY_THREADS
         module.launch("copy_back", threads, COPY_THREADS, self.x, self.work, control)
