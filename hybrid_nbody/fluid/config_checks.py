@@ -9,7 +9,7 @@ from pydantic_core import InitErrorDetails
 from hybrid_nbody.config.faults import did_you_mean
 from hybrid_nbody.config.sections import fault
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.fluid import config_obstacles
+from hybrid_nbody.fluid import config_magnitudes, config_obstacles
 from hybrid_nbody.fluid.config_boundary import FaceTable, faults_on_grid, kinds_of
 from hybrid_nbody.fluid.config_face import Inflow
 
@@ -41,6 +41,7 @@ def faults(config: "FluidConfig") -> Faults:
         _boundary,
         *GRIDS[config.fluid.grid],
         _speeds,
+        _magnitudes,
         _tolerance,
         _omega,
         _planes,
@@ -166,6 +167,12 @@ def _speeds(config: "FluidConfig") -> Faults:
         )
         path = ("time", "dt" if time.dt_max is None else "dt_max")
         yield fault(path, time.longest_part, text)
+
+
+def _magnitudes(config: "FluidConfig") -> Faults:
+    """Check numbers that act in a step, if its length is a good one."""
+    if not any(_speeds(config)):
+        yield from config_magnitudes.faults(config, SPEEDS[config.fluid.dtype])
 
 
 def _tolerance(config: "FluidConfig") -> Faults:

@@ -64,6 +64,13 @@ Vector = Annotated[
     InOneMessage,
     Allowed("list", "a list of three numbers, along x, y and z"),
 ]
+Coordinate = Annotated[Number, Ge(-1e6), Le(1e6)]
+Place = Annotated[
+    tuple[Coordinate, Coordinate, Coordinate],
+    InOneMessage,
+    Allowed("list", "a list of three numbers from -1e6 to 1e6, along x, y and z"),
+]
+Length = Annotated[Number, Gt(0), Le(1e6)]
 Omega = Annotated[
     Literal["auto"] | Annotated[Number, Gt(0), Lt(2)],
     InOneMessage,

@@ -112,7 +112,8 @@ BAD = {
         "[0]: a key is missing; give exactly one of sphere, box, cylinder, mesh, mask and python"
     ),
     "{sphere: {centre: [0, 0, .inf], radius: 1}}": (
-        "[0].sphere.centre: must be a list of three numbers, along x, y and z (got [0, 0, inf])"
+        "[0].sphere.centre: must be a list of three numbers from -1e6 to 1e6, along x, y and z "
+        "(got [0, 0, inf])"
     ),
     "{sphere: {centre: [0, 0, 0], radius: 0}}": "[0].sphere.radius: must be greater than 0 (got 0)",
     "{spere: {centre: [0, 0, 0], radius: 1}}": "[0].spere: unknown key; did you mean 'sphere'?",
