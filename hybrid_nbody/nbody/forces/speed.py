@@ -1,8 +1,9 @@
 """How fast forces are on a device, for the choice between them and for the plan of a run.
 
-Measured on a core of an AMD EPYC (Zen 5) and on one H200, interactions and crossovers of GPUs on an
-H100: whole forces on Plummer spheres with a softening of 0.01; rates with 131072 bodies and more
-(`docs/many-bodies.md`). Other devices are slower or faster, but hardly in other proportions.
+Measured on a core of an AMD EPYC (Zen 5) and on one H200, crossovers on two cores of an Intel Xeon
+and most of those of GPUs on an H100: whole forces on Plummer spheres with a softening of 0.01;
+rates with 131072 bodies and more (`docs/many-bodies.md`). Other devices are slower or faster, but
+hardly in other proportions.
 """
 
 from collections.abc import Mapping
@@ -79,26 +80,26 @@ CORE = Speed(
     fixed=1e-3,
     crossovers={
         "single": (
-            (3e-3, 7_900),
-            (3e-4, 11_000),
-            (3e-5, 20_000),
-            (3e-6, 28_000),
-            (3e-7, 51_000),
+            (3e-3, 13_000),
+            (3e-4, 16_000),
+            (3e-5, 25_000),
+            (3e-6, 32_000),
+            (3e-7, 57_000),
             (0.0, 93_000),
         ),
         "mixed": (
-            (3e-3, 5_900),
-            (3e-4, 8_600),
-            (3e-5, 14_000),
-            (3e-6, 21_000),
+            (3e-3, 7_500),
+            (3e-4, 10_500),
+            (3e-5, 17_000),
+            (3e-6, 24_000),
             (3e-7, 39_000),
             (0.0, 72_000),
         ),
         "double": (
-            (3e-3, 4_100),
-            (3e-4, 4_800),
-            (3e-5, 8_500),
-            (3e-6, 12_000),
+            (3e-3, 5_700),
+            (3e-4, 7_300),
+            (3e-5, 14_000),
+            (3e-6, 16_000),
             (3e-7, 22_000),
             (0.0, 42_000),
         ),
@@ -117,8 +118,8 @@ GPU = Speed(
     crossovers={
         "single": (
             (3e-3, 46_000),
-            (3e-4, 54_000),
-            (3e-5, 72_000),
+            (3e-4, 47_000),
+            (3e-5, 63_000),
             (3e-6, 100_000),
             (3e-7, 156_000),
             (0.0, 630_000),
