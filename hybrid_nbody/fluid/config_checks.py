@@ -41,7 +41,6 @@ def faults(config: "FluidConfig") -> Faults:
         _boundary,
         *GRIDS[config.fluid.grid],
         _speeds,
-        _magnitudes,
         _tolerance,
         _omega,
         _planes,
@@ -153,7 +152,10 @@ GRIDS = {
 
 
 def _speeds(config: "FluidConfig") -> Faults:
-    """Check that squares of speeds of about a cell a step, as the pressure is, can be held."""
+    """Check that squares of speeds of about a cell a step, as the pressure is, can be held.
+
+    Other numbers are checked where the length of a step is a good one.
+    """
     dtype = config.fluid.dtype
     time = config.time
     most = SPEEDS[dtype]
@@ -167,12 +169,8 @@ def _speeds(config: "FluidConfig") -> Faults:
         )
         path = ("time", "dt" if time.dt_max is None else "dt_max")
         yield fault(path, time.longest_part, text)
-
-
-def _magnitudes(config: "FluidConfig") -> Faults:
-    """Check numbers that act in a step, if its length is a good one."""
-    if not any(_speeds(config)):
-        yield from config_magnitudes.faults(config, SPEEDS[config.fluid.dtype])
+    else:
+        yield from config_magnitudes.faults(config, most)
 
 
 def _tolerance(config: "FluidConfig") -> Faults:

@@ -1,5 +1,9 @@
-"""Checks that numbers of a fluid's configuration are none that its grid cannot hold."""
+"""Checks that the grid can hold the numbers of a fluid's configuration, each by itself.
 
+What several of them make together is seen in the run, which ends at numbers that are not finite.
+"""
+
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,10 +14,13 @@ from hybrid_nbody.config.sections import fault
 if TYPE_CHECKING:  # the schema calls these checks
     from hybrid_nbody.fluid.config import FluidConfig
 
+FARTHEST = 1e6
+"""Largest distance of an obstacle from the box, which it may turn about."""
+
 Path = tuple[str | int, ...]
 
 
-class Given(NamedTuple):
+class Limited(NamedTuple):
     """Numbers at a key, and the largest magnitude that they may have."""
 
     path: Path
@@ -30,43 +37,51 @@ def faults(config: "FluidConfig", most: float) -> Iterator[InitErrorDetails]:
     most : float
         The largest number whose square the working type holds.
     """
-    for path, values, limit in (*_speeds(config, most), *_rates(config, most)):
+    kind = config.fluid.dtype
+    remedy = "" if kind == "float64" else "; or write fluid.dtype: float64"
+    for path, values, limit in (*_given(config, most), *_rates(config, most)):
         if max(map(abs, values)) > limit:
-            kind = config.fluid.dtype
             text = (
-                f"must be at most {limit:.1g} in magnitude on this grid, for {kind} to hold squares"
+                f"must be at most {_rounded_down(limit)} in magnitude, for {kind} to hold squares"
             )
             value = values[0] if len(values) == 1 else list(values)
-            yield fault(path, value, text)
+            yield fault(path, value, text + remedy)
 
 
-def _speeds(config: "FluidConfig", most: float) -> Iterator[Given]:
-    """Yield speeds; those of points of the box that turn are about as large as a rotation."""
+def _rounded_down(limit: float) -> str:
+    """Return a number in words with one digit, that is no larger."""
+    exponent = math.floor(math.log10(limit))
+    digit = math.floor(limit / 10.0**exponent)
+    return f"{digit}e{exponent:+03d}"
+
+
+def _given(config: "FluidConfig", most: float) -> Iterator[Limited]:
+    """Yield what cells are given, and the motion of obstacles."""
     for index, event in enumerate(config.sources.events):
+        path = ("sources", "events", index)
         if event.velocity is not None:
-            yield Given(("sources", "events", index, "velocity"), event.velocity, most)
+            yield Limited((*path, "velocity"), event.velocity, most)
         if event.density is not None:
-            yield Given(("sources", "events", index, "density"), (event.density,), most)
+            yield Limited((*path, "density"), (event.density,), most)
         if event.scalar is not None:
-            path = ("sources", "events", index, "scalar", "value")
-            yield Given(path, (event.scalar.value,), most)
+            yield Limited((*path, "scalar", "value"), (event.scalar.value,), most)
     for index, section in enumerate(config.obstacles):
-        yield Given(("obstacles", index, "velocity"), section.velocity, most)
-        yield Given(("obstacles", index, "rotation"), section.rotation, most)
+        yield Limited(("obstacles", index, "velocity"), section.velocity, most)
+        yield Limited(("obstacles", index, "rotation"), section.rotation, most / FARTHEST)
 
 
-def _rates(config: "FluidConfig", most: float) -> Iterator[Given]:
+def _rates(config: "FluidConfig", most: float) -> Iterator[Limited]:
     """Yield what acts in a step."""
     fluid = config.fluid
     dt = config.time.longest_part
     in_a_step = most / max(dt, 1.0)
     spread = most / max(dt * max(config.grid.cells) ** 2, 1.0)
-    yield Given(("fluid", "viscosity"), (fluid.viscosity,), spread)
-    yield Given(("fluid", "diffusion"), (fluid.diffusion,), spread)
-    yield Given(("fluid", "vorticity_confinement"), (fluid.vorticity_confinement,), in_a_step)
-    yield Given(("fluid", "gravity"), fluid.gravity, in_a_step)
-    yield Given(("fluid", "buoyancy"), (fluid.buoyancy,), in_a_step)
+    yield Limited(("fluid", "viscosity"), (fluid.viscosity,), spread)
+    yield Limited(("fluid", "diffusion"), (fluid.diffusion,), spread)
+    yield Limited(("fluid", "vorticity_confinement"), (fluid.vorticity_confinement,), in_a_step)
+    yield Limited(("fluid", "gravity"), fluid.gravity, in_a_step)
+    yield Limited(("fluid", "buoyancy"), (fluid.buoyancy,), in_a_step)
     for index, scalar in enumerate(fluid.scalars):
         path = ("fluid", "scalars", index)
-        yield Given((*path, "diffusion"), (scalar.diffusion,), spread)
-        yield Given((*path, "buoyancy"), (scalar.buoyancy,), in_a_step)
+        yield Limited((*path, "diffusion"), (scalar.diffusion,), spread)
+        yield Limited((*path, "buoyancy"), (scalar.buoyancy,), in_a_step)

@@ -19,7 +19,7 @@ from hybrid_nbody.config.values import Allowed, InputFile, InputFileMark, Line
 from hybrid_nbody.errors import InputError, in_one_message
 from hybrid_nbody.files.functions import BadFunctionError, load_function
 from hybrid_nbody.fluid import obstacles as solids
-from hybrid_nbody.fluid.config_values import Length, Place, Vector
+from hybrid_nbody.fluid.config_values import BoundedPositive, BoundedVector, Vector
 from hybrid_nbody.fluid.obstacles.base import REST, Obstacle, Points, name_in_tables
 from hybrid_nbody.fluid.obstacles.function import Shape, obstacle_of
 from hybrid_nbody.fluid.obstacles.images import CLOSED, Periodic, images_of
@@ -42,8 +42,8 @@ DEGREES = "the direction is the axis, the length the angle in degrees."
 class Sphere(Section):
     """A ball."""
 
-    centre: Place = Field(description="Its centre.")
-    radius: Length = Field(description="Its radius.")
+    centre: BoundedVector = Field(description="Its centre.")
+    radius: BoundedPositive = Field(description="Its radius.")
 
 
 class Box(ExclusiveSection):
@@ -52,13 +52,13 @@ class Box(ExclusiveSection):
     exactly_one = (("low", "centre"), ("high", "size"))
     at_most_one = (("low", "size"), ("high", "centre"), ("low", "orientation"))
 
-    low: Place | None = Field(
+    low: BoundedVector | None = Field(
         None, description="Its lowest corner. Give either low and high, or centre and size."
     )
-    high: Place | None = Field(None, description="Its highest corner.")
-    centre: Place | None = Field(None, description="Its centre.")
-    size: Place | None = Field(None, description="Its edges, each greater than 0.")
-    orientation: Place | None = Field(
+    high: BoundedVector | None = Field(None, description="Its highest corner.")
+    centre: BoundedVector | None = Field(None, description="Its centre.")
+    size: BoundedVector | None = Field(None, description="Its edges, each greater than 0.")
+    orientation: BoundedVector | None = Field(
         None, description=f"How it is turned about its centre: {DEGREES}"
     )
 
@@ -88,14 +88,16 @@ class Cylinder(ExclusiveSection):
     exactly_one = (("start", "centre"), ("end", "axis"))
     at_most_one = (("start", "axis"), ("end", "centre"))
 
-    start: Place | None = Field(
+    start: BoundedVector | None = Field(
         None,
         description="The middle of one end. Give either start and end, or centre and axis.",
     )
-    end: Place | None = Field(None, description="The middle of the other end.")
-    centre: Place | None = Field(None, description="A point of the axis of one without end.")
-    axis: Place | None = Field(None, description="Its direction, of any length but 0.")
-    radius: Length = Field(description="Its radius.")
+    end: BoundedVector | None = Field(None, description="The middle of the other end.")
+    centre: BoundedVector | None = Field(
+        None, description="A point of the axis of one without end."
+    )
+    axis: Vector | None = Field(None, description="Its direction, of any length but 0.")
+    radius: BoundedPositive = Field(description="Its radius.")
 
     @field_validator("end")
     @classmethod
@@ -121,11 +123,11 @@ class Mesh(Section):
         description="An STL file, binary or text, whose surface is closed. A relative path starts "
         "at the folder of the YAML file."
     )
-    scale: Length = Field(1.0, description="What its lengths are multiplied by.")
-    orientation: Place = Field(
+    scale: BoundedPositive = Field(1.0, description="What its lengths are multiplied by.")
+    orientation: BoundedVector = Field(
         REST, description=f"How it is then turned about the origin: {DEGREES}"
     )
-    offset: Place = Field(REST, description="How far it is then moved.")
+    offset: BoundedVector = Field(REST, description="How far it is then moved.")
 
 
 def _in_file(value: Any) -> Any:

@@ -65,12 +65,12 @@ Vector = Annotated[
     Allowed("list", "a list of three numbers, along x, y and z"),
 ]
 Coordinate = Annotated[Number, Ge(-1e6), Le(1e6)]
-Place = Annotated[
+BoundedVector = Annotated[
     tuple[Coordinate, Coordinate, Coordinate],
     InOneMessage,
     Allowed("list", "a list of three numbers from -1e6 to 1e6, along x, y and z"),
 ]
-Length = Annotated[Number, Gt(0), Le(1e6)]
+BoundedPositive = Annotated[Number, Gt(0), Le(1e6)]
 Omega = Annotated[
     Literal["auto"] | Annotated[Number, Gt(0), Lt(2)],
     InOneMessage,

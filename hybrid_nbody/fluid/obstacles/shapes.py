@@ -125,8 +125,8 @@ class Cylinder(Obstacle):
 
     def distance(self, points: Points) -> Numbers:
         """Return the signed distance of points."""
-        axis = np.array(self.axis)
-        axis = axis / math.sqrt(sum(value * value for value in self.axis))
+        axis = np.array(self.axis) / max(map(abs, self.axis))  # squares of any length overflow
+        axis = axis / math.sqrt(sum(axis * axis))
         arms = points - np.array(self.centre)
         along = arms[:, 0] * axis[0] + arms[:, 1] * axis[1] + arms[:, 2] * axis[2]
         outwards = length(arms - along[:, None] * axis) - self.radius
