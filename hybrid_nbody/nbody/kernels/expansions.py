@@ -128,9 +128,8 @@ MANY = 8192
 """Bodies that are faster met one by one than through the expansions of their cells."""
 
 FEW = 98304
-"""Bodies of which a leaf meets those one by one that no expansion shows it well. With more that
-would take too long, and where leaves are divided little is left of such errors.
-"""
+"""Up to this many bodies, a leaf sums one by one those that no expansion represents well enough.
+With more that would take too long, and where leaves are divided little is left of such errors."""
 
 HOPELESS = 2.0
 """By how much the estimated error of a source is too large, at least, where it is of no use to open

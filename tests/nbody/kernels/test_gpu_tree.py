@@ -144,6 +144,23 @@ def test_errors_are_within_the_accuracy(kind, accuracy):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("accuracy", [1e-3, 1e-4])
+def test_errors_in_a_cusp_of_many_bodies(accuracy):
+    """Half a hundred thousand bodies, as many at each scale from 1e-6 to 1."""
+    chance = np.random.default_rng(5)
+    number = 60000
+    position = chance.uniform(-1, 1, (number, 3))
+    radius = 10.0 ** chance.uniform(-6, 0, number)
+    position *= (radius / np.linalg.norm(position, axis=1))[:, None]
+    mass = np.full(number, 1 / number)
+    targets = chance.choice(number, 500, replace=False)
+    true = reference.accelerations(position, mass, 0.01, targets=targets)
+    errors = errors_of(Sums(accuracy, mass).accelerations(position)[targets], true)
+    assert rms(errors) < accuracy
+    assert np.percentile(errors, 99.9) < 10 * accuracy
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["single", "double"])
 def test_bodies_without_softening(precision):
     position = plummer(5000, seed=2).position

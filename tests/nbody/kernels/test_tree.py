@@ -1,5 +1,7 @@
 """Sums by a tree of cells are those of the direct sum, to the accuracy that was asked for."""
 
+import math
+
 import numba
 import numpy as np
 import pytest
@@ -14,7 +16,13 @@ from hybrid_nbody.nbody.kernels.cpu.tree.cells import Cells, grown
 from hybrid_nbody.nbody.kernels.cpu.tree.choices import CHOICES
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import curve_through, sort
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
-from hybrid_nbody.nbody.kernels.expansions import Expansion, expansion_for
+from hybrid_nbody.nbody.kernels.expansions import (
+    FEW,
+    HOPELESS,
+    Expansion,
+    expansion_for,
+    limits_of,
+)
 from hybrid_nbody.nbody.kernels.multi_indices import indices_of
 
 
@@ -122,6 +130,18 @@ def test_the_bodies_of_a_clump_do_not_add_up_their_errors():
     position, mass = clump_in_a_field(np.random.default_rng(5), 6000)
     found = sums_of(position, mass, 0.01, "single")
     check_errors(found, position, mass, 0.01, 3e-3)
+
+
+def test_errors_in_a_cusp_of_many_bodies():
+    """Up to `FEW` bodies none is met through an expansion that does not show it well."""
+    position, mass = cusp(np.random.default_rng(5), 60000)
+    found = sums_of(position, mass, 0.01)
+    check_errors(found, position, mass, 0.01, 3e-4)
+
+
+@pytest.mark.parametrize(("number", "hopeless"), [(FEW, HOPELESS), (FEW + 1, math.inf)])
+def test_from_how_many_bodies_on_sources_are_always_opened(number, hopeless):
+    assert limits_of(EXPANSIONS["single"], True, number).hopeless == hopeless
 
 
 @pytest.mark.parametrize("make", [sphere, cube, disc])
