@@ -1,32 +1,59 @@
-"""The contract of what takes the elements of a box out of fields with ghosts, and brings them back.
+"""The contract of what moves elements between fields and colours.
 
-A `Kernels` keeps elements by colour. Fields with ghosts, of the staggered grid, are arrays (planes,
-rows, columns); `first` is where the first element of the box is in them, along z, y and x.
+Solvers keep the elements of a box by colour; see `hybrid_nbody.fluid.kernels.contract`. A field is
+an array (planes + 2, ny, nx) of a slab. Those of the staggered grid have ghosts along all axes, and
+the elements of a box may be some of theirs alone: `first` is where the first of them is in such an
+array (planes, rows, columns), along z, y and x.
 """
 
 from typing import Protocol
 
 from hybrid_nbody.backends.base import Array
 
-Place = tuple[int, int, int]
+First = tuple[int, int, int]
 
 
-class BoxKernels(Protocol):
-    """The operations on the elements of a box."""
+class ColourKernels(Protocol):
+    """The operations that store elements by colour, or bring them back."""
 
-    def split_spread(self, field: Array, first: Place, ratio: float, b: Array, x: Array) -> None:
-        """Store what diffusion changes in a step, ``ratio * Laplacian field``, in b; clear x."""
+    # --- fields of a slab ---
 
-    def split_divergence(
-        self, velocity: tuple[Array, Array, Array], first: Place, factor: float, b: Array, x: Array
+    def split(self, field: Array, colours: Array) -> None:
+        """Store a field by colour."""
+
+    def split_twice(self, field: Array, first: Array, second: Array) -> None:
+        """Store a field by colour in two arrays."""
+
+    def split_carried(
+        self, field: Array, factor: float, carried: Array, b: Array, x: Array
     ) -> None:
-        """Store `factor` times the difference of the faces of each cell in b; clear x.
+        """Store ``field + factor * carried`` by colour in `b`, and `carried` in `x`."""
 
-        Components are given at the low faces of cells.
+    def clear(self, colours: Array) -> None:
+        """Fill colours with zeros, halo planes included."""
+
+    def merge(self, colours: Array, field: Array) -> None:
+        """Fill a field from its colours, halo planes included."""
+
+    # --- fields with ghosts along all axes ---
+
+    def split_spread(self, field: Array, first: First, ratio: float, b: Array, x: Array) -> None:
+        """Store what diffusion changes in a step, ``ratio * Laplacian field``, in b.
+
+        All of x becomes 0; halo planes of b keep what they hold.
         """
 
-    def merge_into(self, colours: Array, field: Array, first: Place) -> None:
+    def split_divergence(
+        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array, x: Array
+    ) -> None:
+        """Store `factor` times the difference of the faces of each cell in b.
+
+        Components are given at the low faces of cells. All of x becomes 0; halo planes of b keep
+        what they hold.
+        """
+
+    def merge_into(self, colours: Array, field: Array, first: First) -> None:
         """Set elements of a field to those of colours."""
 
-    def merge_onto(self, colours: Array, field: Array, first: Place) -> None:
+    def merge_onto(self, colours: Array, field: Array, first: First) -> None:
         """Add those of colours to elements of a field."""

@@ -2,6 +2,7 @@
 
 A field is an array (planes + 2, ny, nx) of a slab. Colours are a field taken apart into its two
 colours, array[0] with x + y + z even and array[1] with x + y + z odd, whose rows may be padded.
+
 Kernels never exchange anything between ranks. Solvers fill halo planes: between sweeps, or passes.
 """
 
@@ -13,7 +14,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.fluid.grid import Ghosts, Slab
-from hybrid_nbody.fluid.kernels.box_contract import BoxKernels
+from hybrid_nbody.fluid.kernels.colour_contract import ColourKernels
 from hybrid_nbody.fluid.stencil import Factors, Stencil
 
 CHANGES = ("gained", "lost", "size", "rest")
@@ -174,13 +175,15 @@ class PeerPlanes(Protocol):
         """Push what the next pass needs of the target of a pass; combine the flags of all ranks."""
 
 
-class Kernels(BoxKernels, Protocol):
+class Kernels(ColourKernels, Protocol):
     """The operations on the fields of one rank's planes.
 
     Attributes
     ----------
     backend : Backend
+        The device.
     slab : Slab
+        The planes.
     dtype : numpy.dtype
         The working type.
     changed : (1,) array of int32
@@ -193,6 +196,7 @@ class Kernels(BoxKernels, Protocol):
         Planes of b beyond each end of the slab that passes read.
     relaxes_in_order : bool
         Whether there is `relax_lexicographic`.
+    colours_shape : tuple of int
     """
 
     slab: Slab
@@ -227,23 +231,6 @@ class Kernels(BoxKernels, Protocol):
 
     def fill(self, array: Array, value: float) -> None:
         """Fill a field, halo planes included, or colours with zeros: padding stays zero."""
-
-    def split(self, field: Array, colours: Array) -> None:
-        """Store a field by colour."""
-
-    def split_twice(self, field: Array, first: Array, second: Array) -> None:
-        """Store a field by colour in two arrays."""
-
-    def split_carried(
-        self, field: Array, factor: float, carried: Array, b: Array, x: Array
-    ) -> None:
-        """Store ``field + factor * carried`` by colour in `b`, and `carried` in `x`."""
-
-    def clear(self, colours: Array) -> None:
-        """Fill colours with zeros, halo planes included."""
-
-    def merge(self, colours: Array, field: Array) -> None:
-        """Fill a field from its colours, halo planes included."""
 
     # --- linear systems ---
 

@@ -15,10 +15,10 @@ class RedBlack(IterativeSolver):
 
     Bits do not depend on ranks or threads.
 
-    Parameters are those of `IterativeSolver`, and:
-
     Parameters
     ----------
+    kernels, halo, accuracy
+        See `IterativeSolver`.
     from_zero : bool
         Whether all first guesses are 0 everywhere.
     """

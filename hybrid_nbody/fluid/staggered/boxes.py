@@ -16,7 +16,7 @@ from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.backends.replays import Replays
 from hybrid_nbody.fluid import grid as collocated
 from hybrid_nbody.fluid.kernels import make_kernels
-from hybrid_nbody.fluid.kernels.box_contract import Place
+from hybrid_nbody.fluid.kernels.colour_contract import First
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.solvers.base import Accuracy, Solver
 from hybrid_nbody.fluid.solvers.halos import Halo, Onlooker
@@ -129,7 +129,7 @@ class Box:
         return collocated.Ghosts(*map(collocated.Ghost, signs))
 
     @property
-    def first(self) -> Place:
+    def first(self) -> First:
         """Return where the first element is in fields, along z, y and x."""
         return self.region[0], self.region[2], self.region[4]
 

@@ -13,7 +13,9 @@ from hybrid_nbody.parallel.exchange.halo import HaloExchange, Window
 from hybrid_nbody.parallel.partition import Partition
 
 BEYOND = 2
-"""Planes that interpolation reads beyond the end of a path, on a staggered field."""
+"""Planes that interpolation reads beyond the end of a path, on a staggered field. With fewer, paths
+would be near the end of a window that are not near one of the box (`cells.advection.room`), and
+ranks would round them differently."""
 
 FAR = 1 << 20
 """Planes from any window to an end that an axis does not have."""

@@ -14,7 +14,7 @@ from support.ranks import on_threads
 from hybrid_nbody.fluid.grid import SCALAR, Boundary, Face, Slab
 from hybrid_nbody.fluid.kernels.contract import Flow, Relaxation, Solve, Source
 from hybrid_nbody.fluid.kernels.gpu import layout, red_black
-from hybrid_nbody.fluid.kernels.gpu.kernels import Kernels
+from hybrid_nbody.fluid.kernels.gpu.kernels import FRAME, Kernels
 from hybrid_nbody.fluid.kernels.gpu.multigrid import MultigridKernels
 from hybrid_nbody.fluid.kernels.multigrid_contract import CoarseSystem
 from hybrid_nbody.fluid.solvers.halos import PushedPlanes
@@ -119,6 +119,7 @@ STRUCTURES = {
     "PeerHalo": red_black.PEER_HALO,
     "EarlyPush": red_black.EARLY_PUSH,
     "PeerBarrier": BARRIER,
+    "Frame": FRAME,
 }
 SIZES = {"Factors": 8, "Offsets": 6, "Ghosts": 12}
 
@@ -216,6 +217,18 @@ def test_offsets_are_added_to_the_right_hand_side_where_a_wall_moves(kernels):
     assert kernels.backend.launches == ["impose"] * moving
 
 
+def test_elements_of_a_box(kernels):
+    x, b = kernels.colours(), kernels.colours()
+    nx, ny, planes = *kernels.slab.cells[:2], kernels.slab.planes
+    u, v, w = (kernels.backend.zeros((planes + 2, ny + 3, nx + 4), kernels.dtype) for _ in range(3))
+    kernels.split_spread(u, (1, 1, 2), 0.5, b, x)
+    kernels.split_divergence((u, v, w), (1, 1, 1), -1.0, b, x)
+    kernels.merge_into(x, u, (1, 1, 1))
+    kernels.merge_onto(x, u, (1, 2, 1))
+    names = ["split_spread", "split_divergence", "merge_into", "merge_onto"]
+    assert kernels.backend.launches == names
+
+
 def test_a_solve_of_a_grid_that_fits_is_one_kernel(kernels):
     x, b = kernels.colours(), kernels.colours()
     solve = kernels.begin_passes(x, b, Solve(equation_of(kernels.slab), 0.1, 9), None)
@@ -247,7 +260,7 @@ def test_a_solve_from_zero_copies_nothing_after_an_odd_number_of_passes(kernels,
     passes = kernels.begin_passes(x, b, solve, None)
     passes.finish()
     odd = len(passes.passes) % 2 == 1
-    assert passes.turned == odd
+    assert passes.begins_in_work == odd
     assert ("copy_back" in kernels.backend.launches) == (not odd)
 
 

@@ -82,6 +82,25 @@ def test_vectors_have_the_bits_of_single_cells(programs, walls, speed, wraps, st
     assert np.nanmax(np.abs(found[0])) > 0.1
 
 
+@pytest.mark.parametrize("speed", [0.4, 1.7])
+def test_paths_are_the_same_in_a_window_of_more_planes(programs, speed):
+    """Nothing of an end of the array is felt where those of the box are far away."""
+    source, forward, *flow = fields(smooth, speed, 1, programs[0].number)
+    found = []
+    for beyond in (0, 4):
+        arrays = [np.concatenate([a[-1 - beyond : -1], a, a[1 : 1 + beyond]]) if beyond else a
+                  for a in (source, forward, *flow)]  # fmt: skip
+        given = (-0.7, 0.0, 0.0, 1.0, 1, 1, 0, -30, 60, len(arrays[0]) - 1, beyond)
+        region = (4, 5, *REGION[2:])
+        for program in programs:
+            out = np.zeros_like(source), np.zeros_like(source)
+            program.run("advect", region, arrays[0], *arrays[2:], out[0], *given)
+            program.run("correct", region, *arrays, out[1], *given, 0.5)
+            found.append(np.stack(out)[:, 4])
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
 def test_numbers_beyond_all_bounds_are_felt_near_them_alone(programs):
     source, _, *flow = fields(broken, 0.4, 1, programs[0].number)
     given = (-0.7, 0.0, 0.0, 0.0, 1, 1, 0, 1, 8, 8, 0)

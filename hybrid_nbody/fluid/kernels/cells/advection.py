@@ -25,7 +25,10 @@ from hybrid_nbody.fluid.kernels.cells.interpolation import (
 def room(index: Int, bottom: Int, top: Int, last: Int) -> Real:
     """Return how far paths may go from an element along an axis without coming near an end.
 
-    The ends are those of the box, and of the array, whose last plane is `last`.
+    The ends are those of the box, and of the array, whose last plane is `last`. A cell is left for
+    samples of a component that is staggered otherwise, half a cell farther, and for the element
+    above. Windows are so deep that ends of the box alone are met, on any number of ranks the same:
+    `hybrid_nbody.fluid.staggered.windows.BEYOND`.
     """
     return float(min(index - max(bottom, 1), min(top, last) - index) - 1)
 

@@ -55,7 +55,7 @@ def sample(a: Cells, last: Int, k: Int, j: Int, i: Int, z: Real, y: Real, x: Rea
 
 
 def sample_inside(a: Cells, k: Int, j: Int, i: Int, z: Real, y: Real, x: Real) -> Real:
-    """Return what `sample` does where the point is not beside an end of the array."""
+    """Return what `sample` does where all elements around the point are in the array."""
     above = int(floor(z))
     back = int(floor(y))
     right = int(floor(x))

@@ -1,7 +1,7 @@
 """The elements of a box between fields with ghosts and colours, on CPU threads.
 
-2 LANES elements of a row are LANES of either colour. The arithmetic is that of
-`hybrid_nbody.fluid.kernels.cells`, and so are the bits.
+2 LANES elements of a row are LANES of either colour. `spread` adds in the order of that of
+`hybrid_nbody.fluid.kernels.cells.diffusion`.
 """
 
 from typing import NamedTuple
@@ -17,8 +17,9 @@ from hybrid_nbody.backends.simd import (
     load_partial,
     store,
 )
+from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.backends.threads import each_on_threads
-from hybrid_nbody.fluid.kernels.box_contract import Place
+from hybrid_nbody.fluid.kernels.colour_contract import First
 from hybrid_nbody.fluid.kernels.cpu.colours import (
     clear_around,
     interleaved,
@@ -49,7 +50,7 @@ class Frame(NamedTuple):
     i: int
 
 
-def frame_of(field: np.ndarray, first: Place) -> Frame:
+def frame_of(field: np.ndarray, first: First) -> Frame:
     """Return where a box is in fields like one of them."""
     _, rows, columns = field.shape
     return Frame(rows, columns, *first)
@@ -101,6 +102,7 @@ def spread_plane(z, a, ratio, b, x, frame, grid):
     clear_planes(z, x, type(ratio)(0.0), grid)
     if is_halo(z, grid):
         return
+    mode = flush_subnormals()
     ratios = broadcast(ratio)
     for y in range(grid.rows):
         rows = rows_of(z, y, grid)
@@ -112,6 +114,7 @@ def spread_plane(z, a, ratio, b, x, frame, grid):
             first = ratios * spread(a, place, count, frame)
             last = ratios * spread(a, place + LANES, count - LANES, frame)
             store_by_colour(b, rows, i, (first, last))
+    restore_subnormals(mode)
 
 
 # ---- Divergence ----------------------------------------------------------------------------------
@@ -135,6 +138,7 @@ def divergence_plane(z, velocity, factor, b, x, frame, grid):
     clear_planes(z, x, type(factor)(0.0), grid)
     if is_halo(z, grid):
         return
+    mode = flush_subnormals()
     factors = broadcast(factor)
     for y in range(grid.rows):
         rows = rows_of(z, y, grid)
@@ -146,6 +150,7 @@ def divergence_plane(z, velocity, factor, b, x, frame, grid):
             first = factors * outflow(velocity, place, count, frame)
             last = factors * outflow(velocity, place + LANES, count - LANES, frame)
             store_by_colour(b, rows, i, (first, last))
+    restore_subnormals(mode)
 
 
 # ---- Back into fields ----------------------------------------------------------------------------
@@ -166,6 +171,7 @@ def merge_plane_into(z, colours, field, frame, grid):
 @linked
 def merge_plane_onto(z, colours, field, frame, grid):
     """Add to elements of a plane of a field."""
+    mode = flush_subnormals()
     for y in range(grid.rows):
         rows = rows_of(z, y, grid)
         offset = offset_of(z, y, frame)
@@ -175,6 +181,7 @@ def merge_plane_onto(z, colours, field, frame, grid):
             first, last = interleaved(load(colours, rows.even + i), load(colours, rows.odd + i))
             old = load_cells(field, place, count)
             store_cells(field, place, count, (old[0] + first, old[1] + last))
+    restore_subnormals(mode)
 
 
 # ---- All planes ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.fluid.grid import FACES, SCALAR, Ghosts, Slab
-from hybrid_nbody.fluid.kernels.box_contract import Place
+from hybrid_nbody.fluid.kernels.colour_contract import First
 from hybrid_nbody.fluid.kernels.contract import Array, Flow, Source, Velocity
 from hybrid_nbody.fluid.kernels.cpu import (
     advection,
@@ -86,26 +86,26 @@ class Kernels(LinearSystems):
 
     # ---- Elements of a box ----
 
-    def split_spread(self, field: Array, first: Place, ratio: float, b: Array, x: Array) -> None:
-        """See `BoxKernels`."""
+    def split_spread(self, field: Array, first: First, ratio: float, b: Array, x: Array) -> None:
+        """See `ColourKernels`."""
         frame = boxes.frame_of(field, first)
         boxes.split_spread(*flat(field), self.number(ratio), *flat(b, x), frame, self.grid)
 
     def split_divergence(
-        self, velocity: tuple[Array, Array, Array], first: Place, factor: float, b: Array, x: Array
+        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array, x: Array
     ) -> None:
-        """See `BoxKernels`."""
+        """See `ColourKernels`."""
         frame = boxes.frame_of(velocity[0], first)
         numbers = self.number(factor), *flat(b, x)
         boxes.split_divergence(flat(*velocity), *numbers, frame, self.grid)
 
-    def merge_into(self, by_colour: Array, field: Array, first: Place) -> None:
-        """See `BoxKernels`."""
+    def merge_into(self, by_colour: Array, field: Array, first: First) -> None:
+        """See `ColourKernels`."""
         frame = boxes.frame_of(field, first)
         boxes.merge_into(*flat(by_colour, field), frame, self.grid)
 
-    def merge_onto(self, by_colour: Array, field: Array, first: Place) -> None:
-        """See `BoxKernels`."""
+    def merge_onto(self, by_colour: Array, field: Array, first: First) -> None:
+        """See `ColourKernels`."""
         frame = boxes.frame_of(field, first)
         boxes.merge_onto(*flat(by_colour, field), frame, self.grid)
 

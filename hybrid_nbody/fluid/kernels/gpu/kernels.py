@@ -6,6 +6,7 @@ total of a field, ``cells.cu`` everything else.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import DTypeLike
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.fluid.grid import Slab
-from hybrid_nbody.fluid.kernels.box_contract import Place
+from hybrid_nbody.fluid.kernels.colour_contract import First
 from hybrid_nbody.fluid.kernels.contract import Flow, Source, Velocity
 from hybrid_nbody.fluid.kernels.gpu.layout import SUM_THREADS, ghost_arguments
 from hybrid_nbody.fluid.kernels.gpu.linear_systems import LinearSystems
@@ -26,11 +27,20 @@ BLOCKS_OF_A_PLANE = 8
 FRAME = np.dtype([(name, "i4") for name in ("rows", "columns", "k", "j", "i")])
 """Where a box is in fields with ghosts: ``Frame`` of ``cells.cu``."""
 
+MOST_FRAMES = 256
+"""Such arguments that are kept."""
 
-def frame_of(field: Array, first: Place) -> np.ndarray:
+
+def frame_of(field: Array, first: First) -> np.ndarray:
     """Return where a box is in fields like one of them, as an argument of a kernel."""
     _, rows, columns = field.shape
-    return np.array([(rows, columns, *first)], FRAME)
+    return _frame(rows, columns, *first)
+
+
+@lru_cache(MOST_FRAMES)
+def _frame(*numbers: int) -> np.ndarray:
+    """Return such an argument; to make it takes as long as to launch a kernel."""
+    return np.array([numbers], FRAME)
 
 
 class Kernels(LinearSystems):
@@ -79,24 +89,24 @@ class Kernels(LinearSystems):
 
     # --- elements of a box ------------------------------------------------------------------------
 
-    def split_spread(self, field: Array, first: Place, ratio: float, b: Array, x: Array) -> None:
-        """See `BoxKernels`."""
+    def split_spread(self, field: Array, first: First, ratio: float, b: Array, x: Array) -> None:
+        """See `ColourKernels`."""
         frame = frame_of(field, first)
         self.on_colours("cells", "split_spread", field, self.number(ratio), frame, b, x)
 
     def split_divergence(
-        self, velocity: tuple[Array, Array, Array], first: Place, factor: float, b: Array, x: Array
+        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array, x: Array
     ) -> None:
-        """See `BoxKernels`."""
+        """See `ColourKernels`."""
         numbers = self.number(factor), frame_of(velocity[0], first)
         self.on_colours("cells", "split_divergence", *velocity, *numbers, b, x)
 
-    def merge_into(self, colours: Array, field: Array, first: Place) -> None:
-        """See `BoxKernels`."""
+    def merge_into(self, colours: Array, field: Array, first: First) -> None:
+        """See `ColourKernels`."""
         self.on_pairs("cells", "merge_into", colours, frame_of(field, first), field)
 
-    def merge_onto(self, colours: Array, field: Array, first: Place) -> None:
-        """See `BoxKernels`."""
+    def merge_onto(self, colours: Array, field: Array, first: First) -> None:
+        """See `ColourKernels`."""
         self.on_pairs("cells", "merge_onto", colours, frame_of(field, first), field)
 
     # --- projection -------------------------------------------------------------------------------

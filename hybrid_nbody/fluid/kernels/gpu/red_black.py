@@ -123,7 +123,7 @@ class ResidentSolve:
 class TiledSolver:
     """Solves by passes of several iterations each (``red_black_tiles.cu``).
 
-    Passes go from the solution's colours to work colours and back.
+    Passes go from the solution's colours to work colours and back, or the other way round.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class TiledSolve:
     solver : TiledSolver
         Launches the passes.
     colours : tuple of array
-        x, b, and work colours: passes go from x to these and back.
+        x, b, and work colours.
     solve : Solve
         What is solved.
     scratch : flat array or None
@@ -217,9 +217,11 @@ class TiledSolve:
     ----------
     peers : Peers or None
         Push planes while passes go on, if kernels write into the memory of other ranks.
-    turned : bool
+    begins_in_work : bool
         Whether passes go from work colours, which begin as zeros, to x and back: an odd number of
         passes then ends in x, and nothing has to be copied.
+    ends : tuple of array
+        The colours from which the first pass goes, and those to which it goes.
     """
 
     peers: "Peers | None" = None
@@ -236,26 +238,27 @@ class TiledSolve:
         self.x, self.b, self.work = colours
         self.solve = solve
         self.scratch = scratch
-        self.passes: Sequence[Pass] = self._passes(solver.longest)
+        long, single = divmod(solve.max_iterations, solver.longest)
+        self.counts = [solver.longest] * long + [1] * single
+        self.begins_in_work = self._may_begin_in_work()
+        self.ends = (self.work, self.x) if self.begins_in_work else (self.x, self.work)
+        self.passes: Sequence[Pass] = self._passes()
         self.numbers = solve_arguments(self.systems, solve)
-        self.turned = self._may_be_turned()
-        if self.turned:
+        if self.begins_in_work:
             self.work.fill(0)
 
-    def _may_be_turned(self) -> bool:
-        """Return whether a solve may begin in work colours: no other rank and no end is looked at.
+    def _may_begin_in_work(self) -> bool:
+        """Return whether there is no other rank, and no iteration is watched.
 
         Only a first guess of 0 is known without a copy.
         """
         alone = self.systems.slab.complete and not self.solve.watched
-        return alone and self.solve.from_zero and len(self.passes) % 2 == 1
+        return alone and self.solve.from_zero and len(self.counts) % 2 == 1
 
-    def _passes(self, longest: int) -> list[Pass]:
+    def _passes(self) -> list[Pass]:
         """Return passes of the longest kind, and single iterations for the rest."""
-        long, single = divmod(self.solve.max_iterations, longest)
-        counts = [longest] * long + [1] * single
-        ways = ((self.x, self.work), (self.work, self.x))
-        return [Pass(index, count, *ways[index % 2]) for index, count in enumerate(counts)]
+        ways = (self.ends, self.ends[::-1])
+        return [Pass(index, count, *ways[index % 2]) for index, count in enumerate(self.counts)]
 
     def run(self, step: Pass) -> None:
         """Queue a pass, with a row of blocks more if planes are to be pushed meanwhile."""
@@ -269,8 +272,7 @@ class TiledSolve:
     def _launch(
         self, name: str, count: int, grid: tuple[int, int], words: tuple[Any, ...], *more: Any
     ) -> None:
-        ends = (self.work, self.x) if self.turned else (self.x, self.work)
-        arrays = (*ends, self.b, self.solver.cuts[count])
+        arrays = (*self.ends, self.b, self.solver.cuts[count])
         arguments = (*words, *arrays, *self.numbers, self.systems.control, *more)
         self.solver.launch(name, count, grid, arguments)
 
@@ -286,7 +288,7 @@ class TiledSolve:
         self.systems.single("red_black", "end_passes", *sizes, control)
         for number in range(self.solver.longest - 1 if self.solve.watched else 0):
             self._launch("redo", 1, self.solver.grid(1), (np.int32(number),))
-        if self.turned:
+        if self.begins_in_work:
             return
         module = self.systems.modules["red_black"]
         threads = COPY_BLOCKS * COPY_THREADS

@@ -313,7 +313,8 @@ __device__ inline void iterate(const Real *from, const Real *b, Real *to, const 
 
 #define KERNEL extern "C" __global__ void __launch_bounds__(LANES *WARPS, 1)
 
-// Launch i of a solve reads x and writes `work` if i is even, else the reverse. It returns at once
+// Launch i of a solve reads x and writes `work` if i is even, else the reverse; the host may pass
+// them the other way round. It returns at once
 // if the launch before, of `previous` iterations, had one that changed nothing, or returned at once
 // itself.
 KERNEL relax(int launch, int previous, Real *x, Real *work, const Real *b, const int *cuts,
