@@ -213,7 +213,9 @@ def test_bad_input_is_refused(job, tmp_path, setting, words):
 
 
 def test_a_fluid_that_is_no_number_any_more_ends_with_exit_3(job, tmp_path):
-    result = run(job, "--set", "sources.events=[{step: 5, velocity: [1e38, 1e38, 1e38]}]", check=3)
+    result = run(
+        job, "--set", "sources.events=[{steps: [5, 6], density: 3e38, mode: add}]", check=3
+    )
     assert "plane" in result.stderr
     assert "events of huge numbers" in result.stderr
 

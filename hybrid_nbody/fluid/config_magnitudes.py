@@ -1,6 +1,7 @@
 """Checks that the grid can hold the numbers of a fluid's configuration, each by itself.
 
-What several of them make together is seen in the run, which ends at numbers that are not finite.
+Scalars may have any unit, and buoyancies with them. What several numbers make together is seen in
+the run, which ends where one is not finite.
 """
 
 import math
@@ -56,32 +57,23 @@ def _rounded_down(limit: float) -> str:
 
 
 def _given(config: "FluidConfig", most: float) -> Iterator[Limited]:
-    """Yield what cells are given, and the motion of obstacles."""
+    """Yield the speeds that cells are given, and those of obstacles."""
     for index, event in enumerate(config.sources.events):
-        path = ("sources", "events", index)
         if event.velocity is not None:
-            yield Limited((*path, "velocity"), event.velocity, most)
-        if event.density is not None:
-            yield Limited((*path, "density"), (event.density,), most)
-        if event.scalar is not None:
-            yield Limited((*path, "scalar", "value"), (event.scalar.value,), most)
+            yield Limited(("sources", "events", index, "velocity"), event.velocity, most)
     for index, section in enumerate(config.obstacles):
         yield Limited(("obstacles", index, "velocity"), section.velocity, most)
         yield Limited(("obstacles", index, "rotation"), section.rotation, most / FARTHEST)
 
 
 def _rates(config: "FluidConfig", most: float) -> Iterator[Limited]:
-    """Yield what acts in a step."""
+    """Yield how fast things spread, and how strongly eddies are confined."""
     fluid = config.fluid
     dt = config.time.longest_part
-    in_a_step = most / max(dt, 1.0)
     spread = most / max(dt * max(config.grid.cells) ** 2, 1.0)
+    confinement = (fluid.vorticity_confinement,)
     yield Limited(("fluid", "viscosity"), (fluid.viscosity,), spread)
     yield Limited(("fluid", "diffusion"), (fluid.diffusion,), spread)
-    yield Limited(("fluid", "vorticity_confinement"), (fluid.vorticity_confinement,), in_a_step)
-    yield Limited(("fluid", "gravity"), fluid.gravity, in_a_step)
-    yield Limited(("fluid", "buoyancy"), (fluid.buoyancy,), in_a_step)
+    yield Limited(("fluid", "vorticity_confinement"), confinement, most / max(dt, 1.0))
     for index, scalar in enumerate(fluid.scalars):
-        path = ("fluid", "scalars", index)
-        yield Limited((*path, "diffusion"), (scalar.diffusion,), spread)
-        yield Limited((*path, "buoyancy"), (scalar.buoyancy,), in_a_step)
+        yield Limited(("fluid", "scalars", index, "diffusion"), (scalar.diffusion,), spread)

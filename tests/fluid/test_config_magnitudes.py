@@ -12,16 +12,12 @@ SCALAR = "fluid: {scalars: [{name: heat, %s}]}\n"
 FLUID = "fluid: {%s}\n"
 KEYS = {
     "sources.events[0].velocity": (EVENT % "velocity: [0, -NUMBER, 0]", 1e15),
-    "sources.events[0].density": (EVENT % "density: NUMBER", 1e15),
     "obstacles[0].velocity": (BALL % "velocity: [NUMBER, 0, 0]", 1e15),
     "obstacles[0].rotation": (BALL % "rotation: [0, 0, -NUMBER]", 1e9),
     "fluid.viscosity": (FLUID % "viscosity: NUMBER", 1e13),
     "fluid.diffusion": (FLUID % "diffusion: NUMBER", 1e13),
     "fluid.vorticity_confinement": (FLUID % "vorticity_confinement: NUMBER", 1e15),
-    "fluid.gravity": (FLUID % "gravity: [0, -NUMBER, 0]", 1e15),
-    "fluid.buoyancy": (FLUID % "buoyancy: -NUMBER", 1e15),
     "fluid.scalars[0].diffusion": (SCALAR % "diffusion: NUMBER", 1e13),
-    "fluid.scalars[0].buoyancy": (SCALAR % "buoyancy: NUMBER", 1e15),
 }
 """For each key a text, and the largest number on a grid of 10 cells with steps of 1."""
 

@@ -74,9 +74,9 @@ MESSAGES = {
         "2: fluid.viscosity: must be at most 3e+14 in magnitude, for float32 to hold squares; or "
         "write fluid.dtype: float64 (got 1e+300)"
     ),
-    "fluid: {dtype: float64, gravity: [0, -1e150, 0]}": (
-        "1: fluid.gravity: must be at most 1e+140 in magnitude, for float64 to hold squares (got "
-        "[0.0, -1e+150, 0.0])"
+    "fluid: {dtype: float64, viscosity: 1e150}\ngrid: {cells: 10}\ntime: {dt: 1, steps: 9}": (
+        "1: fluid.viscosity: must be at most 1e+138 in magnitude, for float64 to hold squares (got "
+        "1e+150)"
     ),
     "obstacles: [{sphere: {centre: [0.5, 0.5, 1e160], radius: 0.1}}]": (
         "1: obstacles[0].sphere.centre: must be a list of three numbers from -1e6 to 1e6, along x, "

@@ -243,7 +243,7 @@ def test_a_device_on_which_it_does_not_run_is_refused(alone, monkeypatch):
         builder.fresh(builder.initial())
 
 
-@pytest.mark.parametrize(("number", "name"), [(200, "direct"), (12_000, "fmm")])
+@pytest.mark.parametrize(("number", "name"), [(200, "direct"), (14_000, "fmm")])
 def test_auto_says_what_it_takes_and_a_restart_takes_the_same(job, number, name, tmp_path):
     settings = ["--set", "gravity.solver=auto", "--set", f"bodies.n={number}"]
     settings += ["--set", "gravity.accuracy=1e-2", "--set", f"output.directory={tmp_path / 'out'}"]
