@@ -37,19 +37,18 @@ class ColourKernels(Protocol):
 
     # --- fields with ghosts along all axes ---
 
-    def split_spread(self, field: Array, first: First, ratio: float, b: Array, x: Array) -> None:
+    def split_spread(self, field: Array, first: First, ratio: float, b: Array) -> None:
         """Store what diffusion changes in a step, ``ratio * Laplacian field``, in b.
 
-        All of x becomes 0; halo planes of b keep what they hold.
+        Halo planes of b keep what they hold.
         """
 
     def split_divergence(
-        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array, x: Array
+        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array
     ) -> None:
         """Store `factor` times the difference of the faces of each cell in b.
 
-        Components are given at the low faces of cells. All of x becomes 0; halo planes of b keep
-        what they hold.
+        Components are given at the low faces of cells. Halo planes of b keep what they hold.
         """
 
     def merge_into(self, colours: Array, field: Array, first: First) -> None:

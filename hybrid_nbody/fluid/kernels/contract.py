@@ -77,7 +77,7 @@ class Solve:
         all iterations are done.
     max_iterations : int
     from_zero : bool
-        Whether the first guess is known to be 0 everywhere.
+        Whether the first guess is 0 everywhere, whatever the solution's colours hold before.
     """
 
     equation: Stencil

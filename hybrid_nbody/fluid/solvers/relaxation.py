@@ -20,7 +20,7 @@ class RedBlack(IterativeSolver):
     kernels, halo, accuracy
         See `IterativeSolver`.
     from_zero : bool
-        Whether all first guesses are 0 everywhere.
+        Whether all first guesses are 0 everywhere, whatever x holds.
     """
 
     def __init__(self, kernels: Kernels, halo: Halo, accuracy: Accuracy, from_zero: bool = False):
@@ -44,9 +44,11 @@ class RedBlack(IterativeSolver):
             accuracy = self.accuracy
             solve = Solve(equation, accuracy.limit, accuracy.iterations, self.from_zero)
             run_passes(self.kernels.begin_passes(x, b, solve, scratch), halo)
-        else:
-            self.iterate(x, b, equation)
-            self.halo.fill(*x)
+            return
+        if self.from_zero:
+            self.kernels.clear(x)
+        self.iterate(x, b, equation)
+        self.halo.fill(*x)
 
     def improve(self, x: Array, b: Array, equation: Stencil) -> None:
         """Sweep colour by colour, and exchange the planes that changed."""

@@ -140,18 +140,23 @@ class Box:
         return self.colours.pair(self.kernels)
 
     def spread(self, field: Array, ratio: float) -> tuple[Array, Array]:
-        """Return a solution of zeros, and what diffusion changes in a step."""
+        """Return memory for a solution, and what diffusion changes in a step."""
         x, b = self.pair()
         if not self.idle:
-            self.kernels.split_spread(field, self.first, ratio, b, x)
+            self.kernels.split_spread(field, self.first, ratio, b)
         return x, b
 
     def divergence(self, velocity: Vector, factor: float) -> tuple[Array, Array]:
-        """Return a solution of zeros, and a multiple of what flows out of each cell."""
+        """Return memory for a solution, and a multiple of what flows out of each cell."""
         x, b = self.pair()
         if not self.idle:
-            self.kernels.split_divergence(velocity, self.first, factor, b, x)
+            self.kernels.split_divergence(velocity, self.first, factor, b)
         return x, b
+
+    def clear(self, x: Array) -> None:
+        """Make zeros of a solution."""
+        if not self.idle:
+            self.kernels.clear(x)
 
     def set(self, x: Array, field: Array) -> None:
         """Set elements of a field to a solution."""
@@ -188,7 +193,7 @@ class Relaxer:
         return RedBlack(self.box.kernels, self.box.halo, Accuracy(iterations, 0.0), first)
 
     def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
-        """Improve a solution of zeros until no residual exceeds a limit; return the iterations.
+        """Solve until no residual exceeds a limit, from zeros on; return the iterations.
 
         With a limit of 0 they are `most`.
         """
@@ -215,10 +220,11 @@ class Cycler:
         return Multigrid(self.box.kernels, self.box.halo, Accuracy(1, 0.0))
 
     def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
-        """Improve a solution until no residual exceeds a limit, or rounding holds it there.
+        """Solve until no residual exceeds a limit, or rounding holds it there, from zeros on.
 
         Returns the cycles.
         """
+        self.box.clear(x)
         scratch = self.box.scratch()
         self.multigrid.prepare(equation, scratch.reshape(-1))
         self.box.kernels.begin_solve()

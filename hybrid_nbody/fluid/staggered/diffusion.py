@@ -21,7 +21,7 @@ from hybrid_nbody.fluid.staggered.memory import Memory
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.fluid.staggered.repeats import Repeats
 from hybrid_nbody.fluid.staggered.solids import Solids
-from hybrid_nbody.fluid.stencil import diffusion
+from hybrid_nbody.fluid.stencil import Stencil, diffusion
 
 ROW_BOUND = 12.0
 """Gershgorin's bound of the eigenvalues of minus the Laplacian: six neighbours count twice."""
@@ -116,10 +116,16 @@ class Diffusion:
         limit = self._limit(field)
         x, b = box.spread(field, ratio)
         is_zero = self.accuracy.tolerance and not limit
-        if is_zero and box.largest_residual(x, b, equation) == 0.0:
+        if is_zero and self._is_at_rest(box, (x, b), equation):
             return
         relaxer.improve(x, b, equation, limit, self.accuracy.iterations)
         box.add(x, field)
+
+    def _is_at_rest(self, box: Box, system: tuple[Array, Array], equation: Stencil) -> bool:
+        """Return whether diffusion changes nothing."""
+        x, b = system
+        box.clear(x)
+        return box.largest_residual(x, b, equation) == 0.0
 
     def _solve(self, equation: Equation) -> None:
         """Solve an equation by the method that suits its condition number."""

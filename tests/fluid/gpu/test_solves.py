@@ -54,6 +54,7 @@ def test_a_first_guess_that_is_known_to_be_zero(backend, case, dtype, way, itera
     results = []
     for from_zero in (False, True):
         x = kernels.colours()
+        x[...] = 5.0 if from_zero else 0.0
         solve = Solve(stencil, NEVER_MET, iterations, from_zero)
         scratch = kernels.backend.upload(np.full(3 * x.size, 7.0, kernels.dtype))
         relax(kernels, x, right, solve, scratch)

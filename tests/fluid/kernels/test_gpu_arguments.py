@@ -221,8 +221,8 @@ def test_elements_of_a_box(kernels):
     x, b = kernels.colours(), kernels.colours()
     nx, ny, planes = *kernels.slab.cells[:2], kernels.slab.planes
     u, v, w = (kernels.backend.zeros((planes + 2, ny + 3, nx + 4), kernels.dtype) for _ in range(3))
-    kernels.split_spread(u, (1, 1, 2), 0.5, b, x)
-    kernels.split_divergence((u, v, w), (1, 1, 1), -1.0, b, x)
+    kernels.split_spread(u, (1, 1, 2), 0.5, b)
+    kernels.split_divergence((u, v, w), (1, 1, 1), -1.0, b)
     kernels.merge_into(x, u, (1, 1, 1))
     kernels.merge_onto(x, u, (1, 2, 1))
     names = ["split_spread", "split_divergence", "merge_into", "merge_onto"]

@@ -87,6 +87,26 @@ def test_diffusion_is_that_of_a_cosine_transform(backend, alone, name, ratio):
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("criterion", ["change", "residual"])
+@pytest.mark.parametrize("tolerance", [0.0, 1e-3])
+def test_a_first_guess_of_zero_need_not_be_stored(backend, alone, criterion, tolerance):
+    halo = make_halo(backend, alone, CELLS[2], False)
+    kernels = make_kernels(backend, CELLS, FREE_SLIP, "f8", halo.own)
+    solver = RedBlack(kernels, halo, Accuracy(7, tolerance, criterion), from_zero=True)
+    field, b = kernels.field(), kernels.colours()
+    field[1:-1] = backend.upload(right_hand_side())
+    kernels.split(field, b)
+    found = []
+    for rest in (0.0, 5.0):
+        x = kernels.colours()
+        x[...] = rest
+        solver.solve(x, b, diffusion(0.7, SCALAR), None)
+        kernels.merge(x, field)
+        found.append(backend.download(field[1:-1]).copy())
+    assert found[0].any()
+    np.testing.assert_array_equal(*found)
+
+
 @pytest.mark.parametrize("name", SOLVERS)
 @pytest.mark.parametrize("kind", ["free-slip", "no-slip"])
 def test_a_step_of_diffusion_damps_a_mode_of_the_velocity_by_its_exact_factor(

@@ -15,7 +15,6 @@ from hybrid_nbody.backends.simd import (
     first_lane,
     load,
     load_partial,
-    store,
 )
 from hybrid_nbody.backends.subnormals import flush_subnormals, restore_subnormals
 from hybrid_nbody.backends.threads import each_on_threads
@@ -63,23 +62,6 @@ def offset_of(z, y, frame):
     return (plane * frame.rows + y + frame.j) * frame.columns + frame.i
 
 
-@linked
-def clear_planes(z, colours, zero, grid):
-    """Store zeros in a plane of both colours, padding included."""
-    size = grid.rows * grid.pitch
-    zeros = broadcast(zero)
-    for colour in range(2):
-        start = (colour * (grid.planes + 2) + z) * size
-        for place in range(start, start + size, LANES):
-            store(colours, place, zeros)
-
-
-@inlined
-def is_halo(z, grid):
-    """Return whether a plane of colours is none of the box."""
-    return (z == 0) | (z == grid.planes + 1)
-
-
 # ---- Diffusion -----------------------------------------------------------------------------------
 
 
@@ -97,11 +79,8 @@ def spread(a, place, count, frame):
 
 
 @linked
-def spread_plane(z, a, ratio, b, x, frame, grid):
-    """Store what diffusion changes in a plane of b; clear that of x."""
-    clear_planes(z, x, type(ratio)(0.0), grid)
-    if is_halo(z, grid):
-        return
+def spread_plane(z, a, ratio, b, frame, grid):
+    """Store what diffusion changes in a plane of b."""
     mode = flush_subnormals()
     ratios = broadcast(ratio)
     for y in range(grid.rows):
@@ -133,11 +112,8 @@ def outflow(velocity, place, count, frame):
 
 
 @linked
-def divergence_plane(z, velocity, factor, b, x, frame, grid):
-    """Store `factor` times what flows out of the cells of a plane in b; clear that of x."""
-    clear_planes(z, x, type(factor)(0.0), grid)
-    if is_halo(z, grid):
-        return
+def divergence_plane(z, velocity, factor, b, frame, grid):
+    """Store `factor` times what flows out of the cells of a plane in b."""
     mode = flush_subnormals()
     factors = broadcast(factor)
     for y in range(grid.rows):
@@ -188,21 +164,21 @@ def merge_plane_onto(z, colours, field, frame, grid):
 
 
 @compiled_with_threads
-def split_spread(field, ratio, b, x, frame, grid):
-    """Store ``ratio * Laplacian field`` by colour; clear x."""
+def split_spread(field, ratio, b, frame, grid):
+    """Store ``ratio * Laplacian field`` by colour."""
     clear_around(b, grid)
-    given = (address_of(field), ratio, address_of(b), address_of(x), frame, grid)
-    each_on_threads(spread_plane, 0, grid.planes + 2, given)
+    given = (address_of(field), ratio, address_of(b), frame, grid)
+    each_on_threads(spread_plane, 1, grid.planes + 1, given)
 
 
 @compiled_with_threads
-def split_divergence(velocity, factor, b, x, frame, grid):
-    """Store `factor` times what flows out of each cell by colour; clear x."""
+def split_divergence(velocity, factor, b, frame, grid):
+    """Store `factor` times what flows out of each cell by colour."""
     clear_around(b, grid)
     u, v, w = velocity
     components = address_of(u), address_of(v), address_of(w)
-    given = (components, factor, address_of(b), address_of(x), frame, grid)
-    each_on_threads(divergence_plane, 0, grid.planes + 2, given)
+    given = (components, factor, address_of(b), frame, grid)
+    each_on_threads(divergence_plane, 1, grid.planes + 1, given)
 
 
 @compiled_with_threads

@@ -86,17 +86,17 @@ class Kernels(LinearSystems):
 
     # ---- Elements of a box ----
 
-    def split_spread(self, field: Array, first: First, ratio: float, b: Array, x: Array) -> None:
+    def split_spread(self, field: Array, first: First, ratio: float, b: Array) -> None:
         """See `ColourKernels`."""
         frame = boxes.frame_of(field, first)
-        boxes.split_spread(*flat(field), self.number(ratio), *flat(b, x), frame, self.grid)
+        boxes.split_spread(*flat(field), self.number(ratio), *flat(b), frame, self.grid)
 
     def split_divergence(
-        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array, x: Array
+        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array
     ) -> None:
         """See `ColourKernels`."""
         frame = boxes.frame_of(velocity[0], first)
-        numbers = self.number(factor), *flat(b, x)
+        numbers = self.number(factor), *flat(b)
         boxes.split_divergence(flat(*velocity), *numbers, frame, self.grid)
 
     def merge_into(self, by_colour: Array, field: Array, first: First) -> None:

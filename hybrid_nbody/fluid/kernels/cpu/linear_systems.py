@@ -8,7 +8,7 @@ import numpy as np
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.fluid.grid import Slab
 from hybrid_nbody.fluid.kernels.contract import Array, Pass, PeerMemory, Relaxation, Solve
-from hybrid_nbody.fluid.kernels.cpu import lexicographic, red_black, residual
+from hybrid_nbody.fluid.kernels.cpu import colours, lexicographic, red_black, residual
 from hybrid_nbody.fluid.kernels.cpu.layout import (
     aligned_zeros,
     cells_of_rows,
@@ -85,6 +85,8 @@ class LinearSystems:
 
     def begin_passes(self, x: Array, b: Array, solve: Solve, scratch: Array | None) -> "WholeSolve":
         """See `Kernels`."""
+        if solve.from_zero:
+            colours.clear(x.reshape(-1), self.grid)
         return WholeSolve(self, x, b, solve, scratch)
 
     def peer_planes(self, memory: PeerMemory, rank: int, planes: Sequence[int]) -> None:

@@ -16,13 +16,13 @@ __device__ inline Real difference(const Array &f, const Cell &c, int axis, const
 // Two cells beside each other in x, one of each colour, that a thread takes apart or puts together.
 struct CellPair {
     int x, y;
-    bool stored, inside, second;  // whether colours hold it, there is one, it has a second cell
+    bool inside, second;          // whether there is one, and it has a second cell
     long long cell, index[2];     // of the first cell in a field, and of both in colours
     __device__ CellPair(int z) {
         int c = blockIdx.x * blockDim.x + threadIdx.x;
         x = 2 * c, y = blockIdx.y * blockDim.y + threadIdx.y;
         int colour = (y + FIRST + z) & 1;
-        stored = c < PITCH && y < NY, inside = stored && c < HALF, second = inside && x + 1 < NX;
+        inside = c < HALF && y < NY, second = inside && x + 1 < NX;
         cell = (long long)(z + 1) * PLANE + y * NX + 2 * c;
         for (int i = 0; i < 2; ++i)
             index[i] = (colour ^ i) * COLOUR + ((long long)(z + HALO) * NY + y) * PITCH + c;
@@ -81,31 +81,20 @@ __device__ inline Real outflow(const Real *u, const Real *v, const Real *w, long
            (w[place + frame.plane()] - w[place]);
 }
 
-// Clears a pair of cells; returns whether it is one of the box.
-__device__ inline bool clear(const CellPair &p, int z, Real *x) {
-    if (p.stored) x[p.index[0]] = x[p.index[1]] = 0;
-    return p.inside && z >= 0 && z < PLANES;
-}
-
-// All planes of colours, halo planes included.
 extern "C" __global__ void split_spread(const Real *__restrict__ a, Real ratio, Frame frame,
-                                        Real *__restrict__ b, Real *__restrict__ x) {
-    int z = (int)blockIdx.z - HALO;
-    CellPair p(z);
-    if (!clear(p, z, x)) return;
-    long long place = frame.place(p, z);
-    b[p.index[0]] = ratio * spread(a, place, frame);
+                                        Real *__restrict__ b) {
+    CellPair p(blockIdx.z);
+    long long place = frame.place(p, blockIdx.z);
+    if (p.inside) b[p.index[0]] = ratio * spread(a, place, frame);
     if (p.second) b[p.index[1]] = ratio * spread(a, place + 1, frame);
 }
 
 extern "C" __global__ void split_divergence(const Real *__restrict__ u, const Real *__restrict__ v,
                                             const Real *__restrict__ w, Real factor, Frame frame,
-                                            Real *__restrict__ b, Real *__restrict__ x) {
-    int z = (int)blockIdx.z - HALO;
-    CellPair p(z);
-    if (!clear(p, z, x)) return;
-    long long place = frame.place(p, z);
-    b[p.index[0]] = factor * outflow(u, v, w, place, frame);
+                                            Real *__restrict__ b) {
+    CellPair p(blockIdx.z);
+    long long place = frame.place(p, blockIdx.z);
+    if (p.inside) b[p.index[0]] = factor * outflow(u, v, w, place, frame);
     if (p.second) b[p.index[1]] = factor * outflow(u, v, w, place + 1, frame);
 }
 

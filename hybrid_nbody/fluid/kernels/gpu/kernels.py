@@ -89,17 +89,17 @@ class Kernels(LinearSystems):
 
     # --- elements of a box ------------------------------------------------------------------------
 
-    def split_spread(self, field: Array, first: First, ratio: float, b: Array, x: Array) -> None:
+    def split_spread(self, field: Array, first: First, ratio: float, b: Array) -> None:
         """See `ColourKernels`."""
         frame = frame_of(field, first)
-        self.on_colours("cells", "split_spread", field, self.number(ratio), frame, b, x)
+        self.on_pairs("cells", "split_spread", field, self.number(ratio), frame, b)
 
     def split_divergence(
-        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array, x: Array
+        self, velocity: tuple[Array, Array, Array], first: First, factor: float, b: Array
     ) -> None:
         """See `ColourKernels`."""
         numbers = self.number(factor), frame_of(velocity[0], first)
-        self.on_colours("cells", "split_divergence", *velocity, *numbers, b, x)
+        self.on_pairs("cells", "split_divergence", *velocity, *numbers, b)
 
     def merge_into(self, colours: Array, field: Array, first: First) -> None:
         """See `ColourKernels`."""

@@ -111,11 +111,6 @@ class LinearSystems:
         """Launch a kernel with a thread for every two cells beside each other in x."""
         self._on_rows(self.slab.half, source, name, arguments, planes)
 
-    def on_colours(self, source: str, name: str, *arguments: Any) -> None:
-        """Launch a kernel with a thread for every pair of colours, with padding and halo planes."""
-        _, planes, _, pitch = self.colours_shape
-        self._on_rows(pitch, source, name, arguments, planes)
-
     def on_cells(self, source: str, name: str, *arguments: Any) -> None:
         """Launch a kernel with a thread for every cell."""
         self._on_rows(self.slab.cells[0], source, name, arguments)

@@ -87,6 +87,8 @@ class ResidentSolver:
 
     def begin(self, x: Array, b: Array, solve: Solve, scratch: Array | None) -> PassSolve:
         """See `Kernels.begin_passes`; scratch memory is not needed."""
+        if solve.from_zero:
+            x.fill(0)
         return ResidentSolve(self, x, b, solve)
 
     def launch(self, x: Array, b: Array, solve: Solve) -> None:
@@ -217,9 +219,11 @@ class TiledSolve:
     ----------
     peers : Peers or None
         Push planes while passes go on, if kernels write into the memory of other ranks.
+    takes_zeros : bool
+        Whether the first pass takes what it would read as zeros.
     begins_in_work : bool
-        Whether passes go from work colours, which begin as zeros, to x and back: an odd number of
-        passes then ends in x, and nothing has to be copied.
+        Whether passes go from work colours to x and back: an odd number of passes then ends in x,
+        and nothing has to be copied.
     ends : tuple of array
         The colours from which the first pass goes, and those to which it goes.
     """
@@ -240,20 +244,14 @@ class TiledSolve:
         self.scratch = scratch
         long, single = divmod(solve.max_iterations, solver.longest)
         self.counts = [solver.longest] * long + [1] * single
-        self.begins_in_work = self._may_begin_in_work()
+        self.takes_zeros = solve.from_zero and bool(self.counts) and not solve.watched
+        odd = len(self.counts) % 2 == 1
+        self.begins_in_work = self.takes_zeros and odd and self.systems.slab.complete
         self.ends = (self.work, self.x) if self.begins_in_work else (self.x, self.work)
         self.passes: Sequence[Pass] = self._passes()
         self.numbers = solve_arguments(self.systems, solve)
-        if self.begins_in_work:
-            self.work.fill(0)
-
-    def _may_begin_in_work(self) -> bool:
-        """Return whether there is no other rank, and no iteration is watched.
-
-        Only a first guess of 0 is known without a copy.
-        """
-        alone = self.systems.slab.complete and not self.solve.watched
-        return alone and self.solve.from_zero and len(self.counts) % 2 == 1
+        if solve.from_zero and not self.takes_zeros:  # what is watched may be done again
+            self.x.fill(0)
 
     def _passes(self) -> list[Pass]:
         """Return passes of the longest kind, and single iterations for the rest."""
@@ -266,7 +264,8 @@ class TiledSolve:
         early = self.peers.early_push(step) if self.peers else np.zeros(1, EARLY_PUSH)
         across, rows = self.solver.grid(step.iterations)
         grid = (across, rows + (early["pushers"].item() > 0))
-        words = (np.int32(step.number), np.int32(previous))
+        from_zero = self.takes_zeros and step.number == 0
+        words = (np.int32(step.number), np.int32(previous), np.int32(from_zero))
         self._launch("relax", step.iterations, grid, words, early)
 
     def _launch(

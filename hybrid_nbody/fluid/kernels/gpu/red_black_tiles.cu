@@ -169,11 +169,21 @@ __device__ __forceinline__ void fetch_plane(const Real *array, int plane, const 
         fetch(to + i * PIECE * LANES, from + (TALL ? i * PIECE * PITCH : thread.fetched[i]));
 }
 
-// Start to copy the numbers that step t needs.
+// Fill what waits for x with zeros, in all stages: where a first guess of 0 is not in memory.
+__device__ inline void await_zeros(const Thread &thread) {
+    for (int stage = 0; stage < STAGES; ++stage)
+        for (int r = 0; r < ROWS; ++r)
+            for (int which : {X0, X1})
+                waiting_at(stage, which, thread)[r * LANES + thread.lane] = 0;
+}
+
+// Start to copy the numbers that step t needs; x not if it is null.
 __device__ __forceinline__ void fetch_step(const Real *x, const Real *b, int t, unsigned stage,
                                            const Thread &thread) {
-    fetch_plane(x, t, thread, stage, X0);
-    fetch_plane(x + COLOUR, t + 1, thread, stage, X1);
+    if (x) {
+        fetch_plane(x, t, thread, stage, X0);
+        fetch_plane(x + COLOUR, t + 1, thread, stage, X1);
+    }
     fetch_plane(b, t, thread, stage, B0);
     fetch_plane(b + COLOUR, t - 1, thread, stage, B1);
     end_async_group();
@@ -243,8 +253,8 @@ __device__ inline void push_early(const Real *from, const EarlyPush &early) {
 
 // --- a pass ---
 
-// K iterations of the planes from `begin` to `end` of a tile. `changed`: whether each of them
-// changed the tile's own cells.
+// K iterations of the planes from `begin` to `end` of a tile, on zeros if `from` is null.
+// `changed`: whether each of them changed the tile's own cells.
 __device__ inline void iterate_range(const Real *__restrict__ from, const Real *__restrict__ b,
                                      Real *__restrict__ to, int begin, int end,
                                      const Thread &thread, const Equation &e, Real factor,
@@ -252,8 +262,10 @@ __device__ inline void iterate_range(const Real *__restrict__ from, const Real *
     Columns columns = {};
     int start = (WALLS_Z ? max(begin - 2 * K, GRID_BEGIN) : begin - 2 * K) - 1,
         last = end + 2 * K - 2;
-    if (TALL) from += thread.fetched[0], b += thread.fetched[0];
     wait_for_pieces_but<0>();  // copies for steps beyond the last of another range
+    if (!from) await_zeros(thread);
+    if (TALL && from) from += thread.fetched[0];
+    if (TALL) b += thread.fetched[0];
     for (int stage = 0; stage < STAGES - 1; ++stage)
         fetch_step(from, b, start + stage, stage, thread);
     for (int round = start; round <= last; round += SLOTS) {
@@ -314,15 +326,15 @@ __device__ inline void iterate(const Real *from, const Real *b, Real *to, const 
 #define KERNEL extern "C" __global__ void __launch_bounds__(LANES *WARPS, 1)
 
 // Launch i of a solve reads x and writes `work` if i is even, else the reverse; the host may pass
-// them the other way round. It returns at once
-// if the launch before, of `previous` iterations, had one that changed nothing, or returned at once
-// itself.
-KERNEL relax(int launch, int previous, Real *x, Real *work, const Real *b, const int *cuts,
-             EQUATION, Real factor, Real tolerance, int *control,
+// them the other way round. If it is `from_zero`, it takes what it would read as zeros. It returns
+// at once if the launch before, of `previous` iterations, had one that changed nothing, or returned
+// at once itself.
+KERNEL relax(int launch, int previous, int from_zero, Real *x, Real *work, const Real *b,
+             const int *cuts, EQUATION, Real factor, Real tolerance, int *control,
              const __grid_constant__ EarlyPush early) {
     if (threadIdx.x + blockIdx.x + blockIdx.y == 0) begin_launch(control, launch, previous);
     if (previous && iterations_needed(control, launch - 1, previous) <= previous) return;
-    Real *from = launch & 1 ? work : x, *to = launch & 1 ? x : work;
+    Real *from = from_zero ? nullptr : launch & 1 ? work : x, *to = launch & 1 ? x : work;
     if (!FULL_GRID && early.pushers && blockIdx.y == gridDim.y - 1) {
         push_early(to, early);
         return;
