@@ -8,7 +8,7 @@ import pytest
 from support import cell_functions
 from support.paper import PaperGpu
 
-from hybrid_nbody.backends.cells.gpu import BLOCK, Program
+from hybrid_nbody.backends.cells.gpu import BLOCK, Program, shape_of
 from hybrid_nbody.backends.cells.gpu_sequence import CALL, THREADS
 from hybrid_nbody.backends.launch import CudaModule, compile_options, with_macros
 
@@ -124,6 +124,26 @@ def test_functions_of_cells_are_launched_in_the_same_way(backend):
     assert others[0] is field
     assert others[1] == np.float32(0.5)
     assert others[2] is field
+
+
+@pytest.mark.parametrize(
+    ("role", "cells", "block"),
+    [
+        ("over_rows", 512, (256, 1, 1)),
+        ("over_rows", 500, (256, 1, 1)),
+        ("over_rows", 384, (128, 2, 1)),
+        ("over_rows", 320, (128, 2, 1)),
+        ("over_rows", 64, (64, 4, 1)),
+        ("over_rows", 40, (32, 8, 1)),
+        ("over_rows", 1, (1, 256, 1)),
+        ("over_cells", 512, BLOCK),
+        ("over_cells", 1, (1, 256, 1)),
+    ],
+)
+def test_blocks_fit_to_rows(role, cells, block):
+    shape = shape_of(role, (1, 4, 1, 301, 2, 2 + cells))
+    blocks = tuple(-(-n // width) for n, width in zip((cells, 300, 3), block, strict=True))
+    assert shape == (blocks, block, 1)
 
 
 def test_calls_in_a_sequence_are_one_launch(backend):

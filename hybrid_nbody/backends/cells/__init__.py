@@ -52,6 +52,15 @@ def over_cells(function: Function) -> Function:
     return function
 
 
+def over_rows(function: Function) -> Function:
+    """Mark the same, for short functions of several arrays that change elements in place.
+
+    The threads of a block on a GPU lie along rows: a tenth to a third faster for these, but slower
+    for long functions, which share more of what they read with threads above and beside them.
+    """
+    return function
+
+
 def over_columns(function: Function) -> Function:
     """Mark the same, for short functions that set another array from a cell and its neighbours.
 

@@ -92,6 +92,7 @@ extern "C" __global__ void run_{name}(const Box box, {arguments})
     "plane_sum": REDUCTION.replace("JOIN", "sum_of"),
     "plane_largest": REDUCTION.replace("JOIN", "largest_of"),
 }
+KERNELS["over_rows"] = KERNELS["over_cells"]  # in other blocks
 
 BOX = ("k0", "k1", "j0", "j1", "i0", "i1", "parity", "depth", *DIMENSIONS)
 """What every kernel is given: a region, the colour, the planes of a thread, and sizes of arrays."""

@@ -1,5 +1,6 @@
 """Functions of a cell on a GPU: one source of CUDA kernels, compiled when the program is made."""
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
@@ -18,6 +19,15 @@ from hybrid_nbody.backends.launch import CudaModule
 
 BLOCK = (32, 4, 2)
 """Threads of a block along x, y and z."""
+
+ROW_WIDTHS = (256, 128, 64)
+"""Of the blocks of functions that are `over_rows`, from the best one on."""
+
+IDLE_PART = 0.25
+"""Threads that such blocks may have beyond the end of a row, over those within it."""
+
+COLUMN_BLOCK = (1, 256, 1)
+"""Threads of a block where a region is a single column, as that of ghosts is."""
 
 DEEP_BLOCK = (32, 8, 1)
 """The same where each takes several planes."""
@@ -149,9 +159,19 @@ def shape_of(role: str, region: Region) -> Shape:
     if role == "of_colour":
         i = (i + 1) // 2
     depth = min(i * j * k // ENOUGH_THREADS, DEPTH)
-    if depth <= 1 or role not in DEEP:
-        return _shape((i, j, k), BLOCK, 1)
-    return _shape((i, j, k), DEEP_BLOCK, depth)
+    if role in DEEP and depth > 1:
+        return _shape((i, j, k), DEEP_BLOCK, depth)
+    if i == 1:
+        return _shape((i, j, k), COLUMN_BLOCK, 1)
+    return _shape((i, j, k), _row_block(i) if role == "over_rows" else BLOCK, 1)
+
+
+def _row_block(cells: int) -> tuple[int, int, int]:
+    """Return the best block whose threads rows of some cells keep busy."""
+    most = (1.0 + IDLE_PART) * cells
+    fitting = (width for width in ROW_WIDTHS if -(-cells // width) * width <= most)
+    width = next(fitting, BLOCK[0])
+    return width, math.prod(BLOCK) // width, 1
 
 
 def _shape(cells: tuple[int, int, int], block: tuple[int, int, int], depth: int) -> Shape:

@@ -22,7 +22,7 @@ INDICES = 3
 NUMBERS = {"f4": np.float32, "f8": np.float64}
 """The type of numbers for each working type."""
 
-ROLES = ("over_cells", "over_columns", "of_colour", "plane_sum", "plane_largest")
+ROLES = ("over_cells", "over_rows", "over_columns", "of_colour", "plane_sum", "plane_largest")
 
 IN_SEQUENCES = "in_sequences"
 """The decorator of functions that are also called one after another in one launch."""

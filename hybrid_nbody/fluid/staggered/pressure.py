@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.staggered.boxes import Box, Cycler, Relaxer, is_plain
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts
 from hybrid_nbody.fluid.staggered.grid import AXES, STEPS, Grid, Vector
@@ -103,8 +102,9 @@ class Projection:
 
     def _change(self, velocity: Vector, pressure: Array, factor: float) -> None:
         """Change a velocity and a pressure by what was found."""
-        self._subtract(velocity)
-        self.grid.program.run("add_field", self.grid.region, pressure, factor, self.x)
+        self.ghosts.fill(self.x, self.ghosts.pressure)
+        self._subtract(velocity, pressure, factor)
+        self.ghosts.fill_velocity(velocity)
 
     def _fill(self, pressure: Array) -> None:
         """Fill the ghosts of a pressure."""
@@ -123,20 +123,45 @@ class Projection:
         given = (*velocity, *self.solids.arguments)
         return self.grid.largest("largest_divergence", self.grid.region, *given)
 
-    def _subtract(self, velocity: Vector) -> None:
-        """Subtract the gradient of the potential."""
-        self.ghosts.fill(self.x, self.ghosts.pressure)
-        for axis in AXES:
-            region = self.grid.open_faces(axis)
-            subtract_gradient(self.solids, axis, region, velocity[axis], self.x, 1.0)
-        self.ghosts.fill_velocity(velocity)
+    def _subtract(self, velocity: Vector, pressure: Array, factor: float) -> None:
+        """Subtract the gradient of the potential, and add a multiple of this to a pressure."""
+        run, region = self.grid.program.run, self.grid.region
+        first = first_faces(self.solids)
+        if first:
+            run("subtract_potential", region, *velocity, self.x, pressure, factor, *first)
+        else:
+            subtract_gradient(self.solids, velocity, self.x, 1.0)
+            run("add_field", region, pressure, factor, self.x)
 
 
-def subtract_gradient(
-    solids: Solids, axis: int, region: Region, component: Array, potential: Array, factor: float
+def first_faces(solids: Solids) -> tuple[int, int, int] | None:
+    """Return where open faces begin along z, y and x, if all low faces of cells from there on are.
+
+    None if obstacles close some, or if faces of an outlet beyond the last cells are open, too.
+    """
+    grid = solids.grid
+    in_x, in_y, in_z = regions = [grid.open_faces(axis) for axis in AXES]
+    of_cells = all(region[1::2] == grid.region[1::2] for region in regions)
+    return (in_z[0], in_y[2], in_x[4]) if of_cells and not solids.masked else None
+
+
+def subtract_gradient(solids: Solids, velocity: Vector, potential: Array, factor: float) -> None:
+    """Subtract a multiple of a gradient from a velocity, at faces that are open."""
+    grid = solids.grid
+    first = first_faces(solids)
+    if first:
+        grid.program.run("subtract_gradients", grid.region, *velocity, potential, factor, *first)
+        return
+    for axis in AXES:
+        _subtract_from_component(solids, axis, velocity[axis], potential, factor)
+
+
+def _subtract_from_component(
+    solids: Solids, axis: int, component: Array, potential: Array, factor: float
 ) -> None:
-    """Subtract a multiple of a gradient from a component of a velocity, at faces that are open."""
+    """Subtract a multiple of a gradient from a component of a velocity."""
     low = tuple(-step for step in STEPS[axis])
+    region = solids.grid.open_faces(axis)
     for part, masked in solids.parts_of(region, SHORT):
         given = (potential, factor, masked, solids.openings[axis], *low)
         solids.grid.program.run("subtract_gradient", part, component, *given)

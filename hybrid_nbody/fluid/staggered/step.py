@@ -311,10 +311,7 @@ class Stepper:
 
     def _add_pressure(self, velocity: Vector, dt: float) -> None:
         """Add what the pressure does in a time."""
-        factor = dt / self.grid.spacing
-        for axis in AXES:
-            fields = (velocity[axis], self.state.pressure)
-            subtract_gradient(self.solids, axis, self.regions[axis], *fields, factor)
+        subtract_gradient(self.solids, velocity, self.state.pressure, dt / self.grid.spacing)
 
     def _carry_velocity(self) -> None:
         """Set the next velocity to what comes along the flow."""

@@ -23,7 +23,7 @@ from hybrid_nbody.fluid.staggered import multigrid, solids
 from hybrid_nbody.fluid.staggered.boxes import Box, Colours
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients
 from hybrid_nbody.fluid.staggered.faces import Face, Faces
-from hybrid_nbody.fluid.staggered.pressure import Accuracy
+from hybrid_nbody.fluid.staggered.pressure import Accuracy, subtract_gradient
 
 CELLS = (12, 8, 6)
 ITERATIONS = {"conjugate-gradients": 40, "multigrid": 100, "red-black": 2000}
@@ -55,6 +55,44 @@ def test_no_divergence_is_left(backend, communicator, method, faces, obstacles):
     advance(stepper, 0.0, 0.02)
     speed = stepper.grid.largest_speed(stepper.state.velocity)
     assert stepper.projection.divergence(stepper.state.velocity) <= TOLERANCE["f8"] * speed
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("faces", [PERIODIC, WALLS, OPEN])
+def test_a_gradient_is_subtracted_at_open_faces_alone(backend, communicator, faces):
+    stepper = stepper_of(backend, communicator, faces, "red-black")
+    grid, state = stepper.grid, stepper.state
+    x = grid.backend.upload(np.random.default_rng(2).normal(size=grid.shape))
+    arrays = (*state.velocity, state.pressure)
+    before = [grid.backend.download(array).copy() for array in (*arrays, x)]
+    subtract_gradient(stepper.solids, state.velocity, x, 0.5)
+    *velocity, _, potential = before
+    for axis, expected in enumerate(velocity):
+        k0, k1, j0, j1, i0, i1 = grid.open_faces(axis)
+        faces_of_axis = (slice(k0, k1), slice(j0, j1), slice(i0, i1))
+        slope = potential - np.roll(potential, 1, axis=2 - axis)
+        expected[faces_of_axis] -= 0.5 * slope[faces_of_axis]
+        found = grid.backend.download(state.velocity[axis])
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("faces", [PERIODIC, WALLS, OPEN])
+def test_a_projection_adds_to_the_pressure_what_it_subtracts(backend, communicator, faces):
+    stepper = stepper_of(backend, communicator, faces, "red-black")
+    grid, state = stepper.grid, stepper.state
+    state.velocity[1][...] *= 2.0
+    before = [grid.backend.download(array).copy() for array in (*state.velocity, state.pressure)]
+    stepper.projection.project(state.velocity, state.pressure, 3.0)
+    *velocity, pressure = before
+    added = (grid.backend.download(state.pressure) - pressure) / 3.0
+    assert np.abs(added).max() > 1e-3
+    for axis, old in enumerate(velocity):
+        k0, k1, j0, j1, i0, i1 = grid.inner_faces(axis)
+        inner = (slice(max(k0, 2), min(k1, grid.planes)), slice(j0, j1), slice(i0, i1))
+        slope = added - np.roll(added, 1, axis=2 - axis)
+        change = old - grid.backend.download(state.velocity[axis])
+        np.testing.assert_allclose(change[inner], slope[inner], rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", ["multigrid", "red-black"])

@@ -5,8 +5,8 @@ from hybrid_nbody.backends.cells import (
     Int,
     Real,
     in_sequences,
-    over_cells,
     over_columns,
+    over_rows,
     plane_largest,
     plane_sum,
 )
@@ -30,16 +30,18 @@ def largest(k: Int, j: Int, i: Int, a: Cells) -> Real:
     return a[k, j, i] if a[k, j, i] > 0.0 else -a[k, j, i]
 
 
-@over_cells
+@over_rows
 def descend(
     k: Int, j: Int, i: Int, x: Cells, r: Cells, direction: Cells, image: Cells, step: Real
 ) -> None:
     """Go a step along a direction, and subtract its image from the residual."""
-    x[k, j, i] += step * direction[k, j, i]
-    r[k, j, i] -= step * image[k, j, i]
+    further = x[k, j, i] + step * direction[k, j, i]
+    left = r[k, j, i] - step * image[k, j, i]
+    x[k, j, i] = further
+    r[k, j, i] = left
 
 
-@over_cells
+@over_rows
 def descend_and_turn(
     k: Int, j: Int, i: Int, x: Cells, r: Cells, direction: Cells, image: Cells,
     kept: Real, added: Real,
@@ -52,19 +54,19 @@ def descend_and_turn(
     direction[k, j, i] = kept * step + added * left
 
 
-@over_cells
+@over_rows
 def turn(k: Int, j: Int, i: Int, direction: Cells, z: Cells, factor: Real) -> None:
     """Replace a direction by z and a multiple of itself."""
     direction[k, j, i] = z[k, j, i] + factor * direction[k, j, i]
 
 
-@over_cells
+@over_rows
 def add(k: Int, j: Int, i: Int, a: Cells, value: Real) -> None:
     """Add a number to a field."""
     a[k, j, i] += value
 
 
-@over_cells
+@over_rows
 def add_field(k: Int, j: Int, i: Int, a: Cells, factor: Real, b: Cells) -> None:
     """Add a multiple of another field."""
     a[k, j, i] += factor * b[k, j, i]
@@ -83,7 +85,7 @@ def copy(k: Int, j: Int, i: Int, a: Cells, out: Cells) -> None:
     out[k, j, i] = a[k, j, i]
 
 
-@over_cells
+@over_rows
 def extrapolate(k: Int, j: Int, i: Int, now: Cells, before: Cells, ratio: Real) -> None:
     """Replace what a field was by what it will be; `ratio` is of the times ahead and back."""
     before[k, j, i] = now[k, j, i] + ratio * (now[k, j, i] - before[k, j, i])

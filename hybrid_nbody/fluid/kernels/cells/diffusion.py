@@ -1,6 +1,14 @@
 """Viscosity and diffusion: the compact Laplacian of a component of the velocity, or of a scalar."""
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, over_columns, plane_largest
+from hybrid_nbody.backends.cells import (
+    Cells,
+    Int,
+    Real,
+    over_cells,
+    over_columns,
+    over_rows,
+    plane_largest,
+)
 from hybrid_nbody.fluid.kernels.cells.interpolation import within
 
 FAR = 2
@@ -94,7 +102,7 @@ def add_motion(
         out[k, j, i] += ratio * total
 
 
-@over_cells
+@over_rows
 def add_viscosity(
     k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int, opening: Cells, reach: Cells,
     out: Cells,
@@ -172,7 +180,7 @@ def leaving_freely(a: Cells, k: Int, j: Int, i: Int) -> Real:
     return x + y + z
 
 
-@over_cells
+@over_rows
 def add_diffusion(
     k: Int, j: Int, i: Int, a: Cells, ratio: Real, masked: Int,
     ax: Cells, ay: Cells, az: Cells, out: Cells,

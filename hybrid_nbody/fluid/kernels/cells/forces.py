@@ -2,10 +2,10 @@
 
 from math import fabs, sqrt
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells
+from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, over_rows
 
 
-@over_cells
+@over_rows
 def add_between(
     k: Int, j: Int, i: Int, a: Cells, scalar: Cells, factor: Real, dk: Int, dj: Int, di: Int
 ) -> None:

@@ -15,6 +15,7 @@ from hybrid_nbody.backends.cells import (
     of_colour,
     over_cells,
     over_columns,
+    over_rows,
     rows,
     table_columns,
     table_rows,
@@ -71,7 +72,7 @@ def begin(
 
 
 @in_sequences
-@over_cells
+@over_rows
 def jacobi(
     k: Int, j: Int, i: Int, x: Cells, r: Cells, cx: Cells, cy: Cells, cz: Cells, factor: Real
 ) -> None:

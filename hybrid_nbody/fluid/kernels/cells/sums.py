@@ -2,7 +2,7 @@
 
 from math import fabs
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, over_cells, plane_sum
+from hybrid_nbody.backends.cells import Cells, Int, Real, over_rows, plane_sum
 
 
 def squares(a: Real, b: Real) -> Real:
@@ -19,7 +19,7 @@ def energy(k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, unit: Real) -> 
     return 0.25 * (x + y + z)
 
 
-@over_cells
+@over_rows
 def centre(k: Int, j: Int, i: Int, a: Cells, dk: Int, dj: Int, di: Int, out: Cells) -> None:
     """Set a cell to the mean of a component at its two faces; `d*` lead to the high one."""
     out[k, j, i] = 0.5 * (a[k, j, i] + a[k + dk, j + dj, i + di])
@@ -43,7 +43,7 @@ def lost(k: Int, j: Int, i: Int, before: Cells, a: Cells) -> Real:
     return max(before[k, j, i] - a[k, j, i], 0.0)
 
 
-@over_cells
+@over_rows
 def scale_changes(
     k: Int, j: Int, i: Int, before: Cells, a: Cells, of_gains: Real, of_losses: Real
 ) -> None:
