@@ -19,8 +19,6 @@ class Budget:
     Parameters
     ----------
     grid : Grid
-    before : array
-        A field that nothing else uses from `begin` to `finish`.
     names : sequence of str
         The scalars.
     conserves : bool
@@ -35,33 +33,27 @@ class Budget:
         relative to the sum of its magnitudes at each step.
     """
 
-    def __init__(self, grid: Grid, before: Array, names: Sequence[str], conserves: bool) -> None:
+    def __init__(self, grid: Grid, names: Sequence[str], conserves: bool) -> None:
         self.grid = grid
-        self.before = before
         self.closed = all(face.kind not in ("inflow", "outflow") for face in grid.faces)
         self.conserves = conserves and self.closed
         self.made = dict.fromkeys(names, 0.0)
 
-    def begin(self, field: Array) -> None:
-        """Note what a field holds before it changes."""
-        if self.closed:
-            self.grid.program.run("copy", self.grid.region, field, self.before)
-
-    def finish(self, name: str, field: Array) -> None:
-        """Sum the changes of a field since `begin`, and correct them if asked for; collective."""
+    def finish(self, name: str, before: Array, field: Array) -> None:
+        """Sum the changes of a field in a step, and correct them if asked for; collective."""
         if not self.closed:
             return
         region = self.grid.region
-        gained = self.grid.total("gained", region, self.before, field)
-        lost = self.grid.total("lost", region, self.before, field)
-        held = self.grid.total("magnitude", region, self.before)
+        gained = self.grid.total("gained", region, before, field)
+        lost = self.grid.total("lost", region, before, field)
+        held = self.grid.total("magnitude", region, before)
         self.made[name] += (gained - lost) / held if held else 0.0
         if self.conserves:
-            self._correct(field, gained, lost)
+            self._correct(before, field, gained, lost)
 
-    def _correct(self, field: Array, gained: float, lost: float) -> None:
+    def _correct(self, before: Array, field: Array, gained: float, lost: float) -> None:
         """Scale down the larger of what cells gained and of what they lost."""
         of_gains = lost / gained if gained > lost else 1.0
         of_losses = gained / lost if lost > gained else 1.0
-        given = (self.before, field, of_gains, of_losses)
+        given = (before, field, of_gains, of_losses)
         self.grid.program.run("scale_changes", self.grid.region, *given)

@@ -2,9 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from hybrid_nbody.backends.base import Array
-from hybrid_nbody.fluid.staggered.ghosts import Kind
-
 if TYPE_CHECKING:  # the stepper has scalars
     from hybrid_nbody.fluid.staggered.step import Stepper
 
@@ -26,6 +23,7 @@ class Scalars:
         self.physics = stepper.physics
         self.fields = stepper.state.scalars
         self.scratch = stepper.memory.cell_scratch
+        self.before = stepper.memory.potential
 
     def carry(self, dt: float) -> None:
         """Carry all scalars along the flow, and let them diffuse."""
@@ -35,8 +33,9 @@ class Scalars:
             ratio = self._implicit_ratio(name, dt)
             if ratio:
                 step.diffusion.spread(field, self.ghosts.scalar[name], self.grid.region, ratio)
-            self.solids.blank(field)
-            step.budget.finish(name, field)
+            for array in (field, self.before):
+                self.solids.blank(array)
+            step.budget.finish(name, self.before, field)
             step.repeat(self._fill, name)
 
     def _implicit_ratio(self, name: str, dt: float) -> float:
@@ -47,19 +46,25 @@ class Scalars:
     def _carry_one(self, name: str, dt: float) -> None:
         """Carry a scalar along the flow, with the explicit part of its diffusion."""
         field, kind = self.fields[name], self.ghosts.scalar[name]
-        advection = self.stepper.advection
-        self.stepper.budget.begin(field)
         self.extend(name)
-        if self.physics.second_order and self.physics.diffusivity[name]:
-            self._add_diffusion(field, kind, self._implicit_ratio(name, dt))
-        advection.carry(field, kind, self.grid.region, self.scratch)
-        carried = self.scratch
+        self.grid.program.run("copy", self.grid.everywhere, field, self.before)
         if self.physics.second_order:
-            self.ghosts.fill(carried, kind)
-            self._bound(name)
-            carried = self.stepper.memory.own[0]
-            advection.correct(field, kind, self.scratch, self.grid.region, carried, 0.0)
-        self.grid.program.run("copy", self.grid.region, carried, field)
+            self._add_diffusion(name, dt)
+            self._carry_to_second_order(name)
+        else:
+            self.stepper.advection.carry(self.before, kind, self.grid.region, field)
+
+    def _carry_to_second_order(self, name: str) -> None:
+        """Carry a scalar along the flow, and correct what was made of it."""
+        field, kind = self.fields[name], self.ghosts.scalar[name]
+        advection = self.stepper.advection
+        region = self.grid.region
+        corrected = self.stepper.memory.own[0]
+        advection.carry(field, kind, region, self.scratch)
+        self.ghosts.fill(self.scratch, kind)
+        self._bound(name)
+        advection.correct(field, kind, self.scratch, region, corrected, 0.0)
+        self.grid.program.run("copy", region, corrected, field)
 
     def extend(self, name: str) -> None:
         """Continue a scalar, whose ghosts are valid, into obstacles."""
@@ -80,10 +85,12 @@ class Scalars:
         """Fill the ghosts of a scalar."""
         self.ghosts.fill(self.fields[name], self.ghosts.scalar[name])
 
-    def _add_diffusion(self, field: Array, kind: Kind, ratio: float) -> None:
-        """Add an explicit part of diffusion."""
-        run = self.grid.program.run
-        run("copy", self.grid.everywhere, field, self.scratch)
-        fields = (self.scratch, field)
+    def _add_diffusion(self, name: str, dt: float) -> None:
+        """Add the explicit half of the diffusion of a scalar in a time."""
+        ratio = self._implicit_ratio(name, dt)
+        if not ratio:
+            return
+        field, kind = self.fields[name], self.ghosts.scalar[name]
+        fields = (self.before, field)
         self.stepper.diffusion.run("add_diffusion", fields, kind, self.grid.region, ratio)
         self.ghosts.fill(field, kind)

@@ -55,7 +55,7 @@ class Stepper:
         self.diffusion = Diffusion(self.repeats, self.ghosts, solids, accuracy, self.memory)
         self.advection = Advection(grid, solids)
         self.confinement = Confinement(grid, self.ghosts, self.memory)
-        self.budget = Budget(grid, self.memory.potential, names, physics.conserve)
+        self.budget = Budget(grid, names, physics.conserve)
         self.scalars = Scalars(self)
         self.regions = tuple(grid.open_faces(axis) for axis in AXES)
         self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
