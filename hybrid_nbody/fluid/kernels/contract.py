@@ -116,13 +116,15 @@ class Pass(NamedTuple):
     number : int
         Its index among the passes of the solve.
     iterations : int
-    source, target : array by colour
-        Solution before and after it; they may be the same array.
+    source : array by colour or None
+        The solution before it; None if that is 0, whatever arrays hold.
+    target : array by colour
+        The solution after it; that may be the same array.
     """
 
     number: int
     iterations: int
-    source: Array
+    source: Array | None
     target: Array
 
 

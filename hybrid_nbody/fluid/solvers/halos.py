@@ -74,7 +74,8 @@ class ExchangedPlanes:
 
     def before(self, step: Pass) -> None:
         """See `PassHalo`; an iteration reads two planes."""
-        self.halo.fill(*step.source, depth=2 * step.iterations)
+        if step.source is not None:
+            self.halo.fill(*step.source, depth=2 * step.iterations)
 
     def after(self, step: Pass, solve: PassSolve) -> None:
         """See `PassHalo`."""

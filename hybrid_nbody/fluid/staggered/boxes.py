@@ -192,6 +192,10 @@ class Relaxer:
             return Onlooker(self.box.halo)
         return RedBlack(self.box.kernels, self.box.halo, Accuracy(iterations, 0.0), first)
 
+    def prepare(self) -> None:
+        """Begin to compile the kernels; a GPU goes on with that in the background."""
+        self.solver(AT_ONCE, True)
+
     def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
         """Solve until no residual exceeds a limit, from zeros on; return the iterations.
 

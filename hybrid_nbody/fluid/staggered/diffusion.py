@@ -87,13 +87,22 @@ class Diffusion:
         """Return what relaxes the elements of a kind of field."""
         return Relaxer(Box(self.grid, axis, self.memory.colours, self.memory.lent))
 
+    def prepare(self, axis: int | None) -> None:
+        """Begin to compile what spreads a component of the velocity, or scalars."""
+        if self._is_relaxed(axis):
+            self.relaxer(axis).prepare()
+
+    def _is_relaxed(self, axis: int | None) -> bool:
+        """Return whether the kernels of the collocated grid spread a kind of field."""
+        return self.in_boxes and self.relaxer(axis).box.has_elements
+
     def spread(self, field: Array, kind: Kind, region: Region, ratio: float) -> None:
         """Replace a field by the solution of ``(1 - ratio * Laplacian) x = field``.
 
         The parameters are those of an `Equation`. The ghosts of the field are valid in the end.
         """
         self._fill(field, kind)
-        if self.in_boxes and self.relaxer(kind.axis).box.has_elements:
+        if self._is_relaxed(kind.axis):
             self._relax(field, kind, ratio)
         else:
             self._solve(Equation(field, kind, region, ratio))

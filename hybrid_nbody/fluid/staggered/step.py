@@ -59,6 +59,10 @@ class Stepper:
         self.scalars = Scalars(self)
         self.regions = tuple(grid.open_faces(axis) for axis in AXES)
         self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
+        for axis in AXES if physics.viscosity else ():
+            self.diffusion.prepare(axis)
+        if any(physics.diffusivity.values()):
+            self.diffusion.prepare(None)
 
     def begin(self, time: float) -> None:
         """Start from a state: make it valid, and let the pressure hold what lifts the fluid."""

@@ -295,20 +295,38 @@ class SharedAddresses:
         return self.rank.gather(array.data.ptr)
 
 
+PLANES = (24, 16)
+"""Of two ranks."""
+
+
+def launches_of_a_rank(rank, boundary, dtype, *solve):
+    """Return what a solve on two ranks launches on one of them, and the length of its passes."""
+    slab = Slab(CELLS, boundary, sum(PLANES[: rank.rank]), PLANES[rank.rank])
+    kernels = Kernels(PaperBackend(), slab, dtype)
+    x, b = kernels.colours(), kernels.colours()
+    peers = kernels.peer_planes(SharedAddresses(rank), rank.rank, PLANES)
+    halo = SimpleNamespace(fill=lambda *arrays: None)
+    passes = kernels.begin_passes(x, b, Solve(equation_of(slab), *solve), None)
+    run_passes(passes, PushedPlanes(halo, peers))
+    return kernels.backend.launches, kernels.longest_pass
+
+
+@pytest.mark.parametrize("iterations", [4, 6])
+def test_ranks_that_begin_with_zeros_do_not_push_them(dtype, iterations):
+    def relax(rank):
+        return launches_of_a_rank(rank, STILL, dtype, -1.0, iterations, True)
+
+    for launches, longest in on_threads(2, relax):
+        number = iterations // longest + iterations % longest
+        passes = ["relax", "push_and_barrier"] * number
+        end = ["end_passes"] if number % 2 else ["end_passes", "copy_back"]
+        assert launches == ["barrier", "push_and_barrier", *passes, *end]
+
+
 @pytest.mark.parametrize("boundary", [STILL, MOVING], ids=["still", "moving"])
 def test_ranks_push_planes_between_passes(boundary, dtype):
-    planes = (24, 16)
-
     def relax(rank):
-        first = sum(planes[: rank.rank])
-        slab = Slab(CELLS, boundary, first, planes[rank.rank])
-        kernels = Kernels(PaperBackend(), slab, dtype)
-        x, b = kernels.colours(), kernels.colours()
-        peers = kernels.peer_planes(SharedAddresses(rank), rank.rank, planes)
-        halo = SimpleNamespace(fill=lambda *arrays: None)
-        solve = Solve(equation_of(slab), 0.1, 4)
-        run_passes(kernels.begin_passes(x, b, solve, None), PushedPlanes(halo, peers))
-        return kernels.backend.launches, kernels.longest_pass
+        return launches_of_a_rank(rank, boundary, dtype, 0.1, 4)
 
     for launches, longest in on_threads(2, relax):
         passes = ["relax", "push_and_barrier"] * (4 // longest + 4 % longest)

@@ -85,7 +85,9 @@ class Peers:
         self.counts = (*(step.iterations for step in solve.passes), 0)
         self.halos = self._peer_halos(solve)
         self._launch("barrier", 1, *self._at_barrier(*NO_LAUNCH))
-        self._launch("push", PUSH_BLOCKS, *self._outermost(solve.x, planes_read(self.counts[0])))
+        if not solve.takes_zeros:
+            planes = self._outermost(solve.x, planes_read(self.counts[0]))
+            self._launch("push", PUSH_BLOCKS, *planes)
         depth = self.systems.pass_depth
         planes = self._outermost(solve.b, (depth - 1, depth - 2))
         self._launch("push_and_barrier", PUSH_BLOCKS, *planes, *self._at_barrier(*NO_LAUNCH))

@@ -246,7 +246,7 @@ class TiledSolve:
         self.counts = [solver.longest] * long + [1] * single
         self.takes_zeros = solve.from_zero and bool(self.counts) and not solve.watched
         odd = len(self.counts) % 2 == 1
-        self.begins_in_work = self.takes_zeros and odd and self.systems.slab.complete
+        self.begins_in_work = self.takes_zeros and odd
         self.ends = (self.work, self.x) if self.begins_in_work else (self.x, self.work)
         self.passes: Sequence[Pass] = self._passes()
         self.numbers = solve_arguments(self.systems, solve)
@@ -256,7 +256,10 @@ class TiledSolve:
     def _passes(self) -> list[Pass]:
         """Return passes of the longest kind, and single iterations for the rest."""
         ways = (self.ends, self.ends[::-1])
-        return [Pass(index, count, *ways[index % 2]) for index, count in enumerate(self.counts)]
+        passes = [Pass(index, count, *ways[index % 2]) for index, count in enumerate(self.counts)]
+        if self.takes_zeros:
+            passes[0] = passes[0]._replace(source=None)
+        return passes
 
     def run(self, step: Pass) -> None:
         """Queue a pass, with a row of blocks more if planes are to be pushed meanwhile."""
