@@ -49,6 +49,8 @@ class Backend(ABC):
         other.
     runs_ahead : bool
         Whether the host may go on while the device works on what is queued.
+    message_cells : int
+        Cells of a grid that the device relaxes in about the time of a message between ranks.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Backend(ABC):
     threads = 1
     compiles_for_sizes = False
     runs_ahead = False
+    message_cells = 1 << 15
 
     @property
     @abstractmethod

@@ -93,6 +93,7 @@ class GpuBackend(Backend):
     shares_host_memory = False
     compiles_for_sizes = True
     runs_ahead = True
+    message_cells = 1 << 22
 
     def __init__(self, device: int = 0):
         self.model = visible_gpus()[device]

@@ -42,6 +42,7 @@ class HybridBackend(Backend):
         self.xp = main.xp
         self.transports = main.transports
         self.shares_host_memory = main.shares_host_memory
+        self.message_cells = main.message_cells
 
     @property
     def description(self) -> str:

@@ -6,10 +6,12 @@ restriction by averages and prolongation by trilinear interpolation (Trottenberg
 Schueller, "Multigrid", 2001; Mohr & Wienands, "Cell-centred multigrid revisited", 2004). The error
 falls by 6 or more in a cycle, whatever the size.
 
-Slabs are shared out as long as every rank has a few planes. Smaller grids are complete on every
-rank, all of which do the same work: no messages, and the same bits.
+Slabs are shared out as long as every rank has a few planes and a sweep takes longer than a message.
+Smaller grids are complete on every rank, all of which do the same work: no messages, and the same
+bits.
 """
 
+import math
 from functools import cache
 from typing import TypeVar
 
@@ -29,7 +31,7 @@ from hybrid_nbody.fluid.solvers.coarsening import (
     grid_sizes,
     interpolation,
 )
-from hybrid_nbody.fluid.solvers.halos import Halo
+from hybrid_nbody.fluid.solvers.halos import Halo, cells_worth_sharing
 from hybrid_nbody.fluid.stencil import Stencil
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 from hybrid_nbody.parallel.partition import Partition
@@ -42,9 +44,6 @@ POST_SWEEPS = 1
 
 FEWEST_PLANES = 4
 """Of a rank; if one has fewer, the grid is complete on every rank."""
-
-SHARED_CELLS = 1 << 15
-"""Grids of fewer cells are complete on every rank: relaxing them takes no longer than a message."""
 
 CENTRED_CELLS = 1 << 12
 """On the first grid of at most this many cells, the mean of a singular problem's right-hand side is
@@ -328,22 +327,23 @@ def build_levels(kernels: Kernels, halo: Halo) -> tuple[list[Level], list[Transf
     slab = kernels.slab
     offsets = halo.partition.offsets
     shared = not halo.alone
+    most = max(cells_worth_sharing(kernels.backend, halo), CENTRED_CELLS)  # a mean is of all cells
     sizes = grid_sizes(slab.cells, slab.periodic)
     levels = [Level(slab.cells, slab, halo, kernels)]
     transfers: list[Transfer] = []
     for fine, coarse in zip(sizes, sizes[1:], strict=False):
         offsets = np.searchsorted(centre_planes(fine[2], coarse[2]), offsets).tolist()
         partition = Partition(tuple(offsets))
-        shared = shared and is_shared(coarse, partition)
+        shared = shared and is_shared(coarse, partition, most)
         levels.append(Level(coarse, slab, coarse_halo(shared, partition, halo), kernels))
         transfer = Transfer if transfers else FinestTransfer
         transfers.append(transfer(levels[-2], levels[-1], partition, halo))
     return levels, transfers
 
 
-def is_shared(cells: tuple[int, int, int], partition: Partition) -> bool:
-    """Return whether ranks own different planes of a coarse grid."""
-    return min(partition.counts) >= FEWEST_PLANES and bool(np.prod(cells) > SHARED_CELLS)
+def is_shared(cells: tuple[int, int, int], partition: Partition, most: int) -> bool:
+    """Return whether ranks own different planes of a coarse grid: of more cells than `most`."""
+    return min(partition.counts) >= FEWEST_PLANES and math.prod(cells) > most
 
 
 def coarse_halo(shared: bool, partition: Partition, halo: Halo) -> Halo:

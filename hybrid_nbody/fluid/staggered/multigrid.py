@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.backends.replays import Replays
-from hybrid_nbody.fluid.solvers.halos import Halo
+from hybrid_nbody.fluid.solvers.halos import Halo, cells_worth_sharing
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
@@ -36,9 +34,6 @@ DAMPING = 0.7
 
 FEWEST_PLANES = 2
 """Of a rank; if one has fewer, the grid is complete on every rank."""
-
-SHARED_CELLS = 1 << 15
-"""Grids of fewer cells are complete on every rank: relaxing them takes no longer than a message."""
 
 FEW_CELLS = 1 << 12
 """Grids of at most as many cells, and all coarser ones, take a GPU a single launch."""
@@ -79,12 +74,13 @@ class Multigrid:
     def __init__(self, grid: Grid, coefficients: Coefficients, memory: Array) -> None:
         self.replays = Replays(grid.backend)
         self.levels = [Level(grid, coefficients, memory, memory, memory)]
+        self.most_complete = cells_worth_sharing(grid.backend, grid.halo)
         while max(self.levels[-1].grid.cells) > 1:
             self.levels.append(self._next(self.levels[-1]))
         self.coarsen()
 
     def _next(self, fine: Level) -> Level:
-        grid = coarser(fine.grid)
+        grid = coarser(fine.grid, self.most_complete)
         found = Coefficients.empty(grid, GROWTH * fine.coefficients.even)
         return Level(grid, found, grid.zeros(), grid.zeros(), grid.zeros())
 
@@ -195,12 +191,15 @@ def coloured(grid: Grid) -> bool:
     return all(n % 2 == 0 or n == 1 for n, wraps in pairs if wraps)
 
 
-def coarser(grid: Grid) -> Grid:
-    """Return the grid of half the cells, rounded up, along each axis."""
+def coarser(grid: Grid, most: int) -> Grid:
+    """Return the grid of half the cells, rounded up, along each axis.
+
+    It is complete on every rank if it has no more than `most` cells, or ranks too few planes.
+    """
     nx, ny, nz = grid.cells
     cells = (-(-nx // 2), -(-ny // 2), -(-nz // 2))
     partition = coarse_partition(grid.halo.partition)
-    shared = min(partition.counts) >= FEWEST_PLANES and np.prod(cells) > SHARED_CELLS
+    shared = min(partition.counts) >= FEWEST_PLANES and math.prod(cells) > most
     halo: Halo = FullGrid(cells[2], grid.periodic[2])
     if isinstance(grid.halo, HaloExchange) and not grid.halo.alone and shared:
         ranks = grid.halo.communicator

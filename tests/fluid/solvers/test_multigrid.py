@@ -333,7 +333,7 @@ def test_any_number_of_ranks_gives_the_bits_of_one(
 ):
     """With coarse grids shared down to `fewest` planes of a rank; with 100, none is."""
     monkeypatch.setattr(multigrid, "FEWEST_PLANES", fewest)
-    monkeypatch.setattr(multigrid, "SHARED_CELLS", multigrid.CENTRED_CELLS // 8)
+    monkeypatch.setattr(type(backend), "message_cells", multigrid.CENTRED_CELLS // 8)
     monkeypatch.setattr(multigrid, "CENTRED_CELLS", multigrid.CENTRED_CELLS // 8)
     shares = [2.0 + rank for rank in range(communicator.size)] if weights else None
     b = noise(cells)
@@ -351,8 +351,8 @@ def test_ranks_share_coarse_grids_while_they_have_planes(communicator, backend):
     assert [level.cells[2] for level in levels[:3]] == sizes
     shared = communicator.size > 1
     assert [level.shared for level in levels[1:5]] == [
-        shared,
-        shared and 128 * sizes[2] > 1024,
+        shared and 128 * 128 * sizes[1] > backend.message_cells,
+        shared and 64 * 64 * sizes[2] > backend.message_cells,
         False,
         False,
     ]

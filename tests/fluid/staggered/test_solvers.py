@@ -19,6 +19,7 @@ from support.staggered import (
 )
 
 from hybrid_nbody.fluid.obstacles import Sphere
+from hybrid_nbody.fluid.solvers import multigrid as in_boxes
 from hybrid_nbody.fluid.staggered import multigrid, solids
 from hybrid_nbody.fluid.staggered.boxes import Box, Colours
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients
@@ -39,9 +40,11 @@ def stepper_of(backend, communicator, faces, method, **more):
     dtype = more.pop("dtype", "f8")
     accuracy = more.pop("accuracy", Accuracy(TOLERANCE[dtype], ITERATIONS[method], method))
     physics = still(VISCOSITY, more.pop("second_order", False))
-    given = (backend, communicator, CELLS, faces, physics, dtype)
+    cells = more.pop("cells", CELLS)
+    given = (backend, communicator, cells, faces, physics, dtype)
     stepper = make_stepper(*given, accuracy=accuracy, **more)
-    noise = np.random.default_rng(1).uniform(-1.0, 1.0, (3, 8, 10, 14))
+    shape = tuple(n + 2 for n in reversed(cells))
+    noise = np.random.default_rng(1).uniform(-1.0, 1.0, (3, *shape))
     planes = slice(stepper.grid.first, stepper.grid.first + stepper.grid.planes + 2)
     put(stepper, lambda axis, x, y, z: noise[axis, planes])
     return stepper
@@ -147,6 +150,27 @@ def test_without_a_tolerance_all_iterations_are_done(backend, communicator, meth
     stepper.projection.solves = 0
     advance(stepper, 0.0, 0.02)
     assert (stepper.projection.iterations, stepper.projection.solves) == (3, 1)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("most", [8, 1 << 20], ids=["shared", "complete"])
+@pytest.mark.parametrize("obstacles", [(), BALL], ids=["plain", "ball"])
+def test_coarse_grids_may_be_shared_or_complete(
+    backend, communicator, monkeypatch, most, obstacles
+):
+    monkeypatch.setattr(type(backend), "message_cells", most)
+    monkeypatch.setattr(in_boxes, "CENTRED_CELLS", 8)  # a mean is that of a complete grid
+    method = "conjugate-gradients" if obstacles else "multigrid"
+    more = {"cells": (10, 8, 26), "obstacles": obstacles, "accuracy": Accuracy(0.0, 3, method)}
+    alone, shared = (
+        stepper_of(backend, ranks, WALLS, method, **more) for ranks in (this_rank(), communicator)
+    )
+    for stepper in (alone, shared):
+        advance(stepper, 0.0, 0.02)
+    planes = slice(shared.grid.first, shared.grid.first + shared.grid.planes)
+    for axis in range(3):
+        found = own(shared, shared.state.velocity[axis])
+        np.testing.assert_array_equal(found, own(alone, alone.state.velocity[axis])[planes])
 
 
 @pytest.mark.mpi
