@@ -120,12 +120,12 @@ class TreeForce(Force):
         """
         xp = self.backend.xp
         xp.divide(self.state.own_position, self.pair_force.units.length, out=self.rows[:, :3])
-        xp.multiply(self.state.acceleration, self.state.acceleration, out=self.squares.T)
+        xp.divide(self.state.acceleration, self._unit, out=self.squares.T)  # squares stay in range
+        xp.multiply(self.squares, self.squares, out=self.squares)
         length, two, three = self.squares
         xp.add(two, three, out=two)
         xp.add(length, two, out=length)
-        xp.sqrt(length, out=length)
-        xp.divide(length, self._unit, out=self.rows[:, 4])
+        xp.sqrt(length, out=self.rows[:, 4])
 
     def work(self, jerks: bool) -> Work:
         """Return the bodies; their pairs and expansions are not counted as operations."""
