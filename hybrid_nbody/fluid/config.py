@@ -60,7 +60,8 @@ class Solver(Section):
         description="A solve stops when the measure named by criterion is at most this. 0: always "
         "max_iterations. Default 1e-7 with fluid.projection course. On the staggered grid a "
         "projection stops when the largest divergence times the edge of a cell, over the largest "
-        "speed, is at most this; 1e-6 is reached in float32, 1e-12 in float64.",
+        "speed of fluid and obstacles, is at most this; 1e-6 is reached in float32, 1e-12 in "
+        "float64.",
     )
     criterion: Literal["change", "residual"] = Field(
         "residual",

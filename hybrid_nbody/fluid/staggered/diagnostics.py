@@ -22,7 +22,8 @@ QUANTITIES = {
     "parts": Quantity("1", "parts of the last step"),
     "divergence": Quantity(
         "1",
-        "largest divergence of the velocity times the edge of a cell, over the largest speed",
+        "largest divergence of the velocity times the edge of a cell, over the largest speed of "
+        "fluid and obstacles",
         limit=LARGEST_DIVERGENCE,
         advice="the pressure is not solved; take more solver.max_iterations",
     ),
@@ -111,9 +112,10 @@ def measured(stepper: Stepper) -> dict[str, float]:
     unit = unit_of(speed)
     energy = grid.total("energy", grid.region, *state.velocity, unit) / unit**2
     left = stepper.projection.divergence(state.velocity)
+    fastest = max(speed, stepper.solids.speed)
     values["kinetic_energy"] = energy * grid.spacing**3
     values["max_speed"] = speed
-    values["divergence"] = left / speed if speed else 0.0
+    values["divergence"] = left / fastest if fastest else 0.0
     return values
 
 

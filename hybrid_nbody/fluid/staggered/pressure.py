@@ -30,8 +30,8 @@ class Accuracy:
     Attributes
     ----------
     tolerance : float
-        Of the largest divergence times the edge of a cell, over the largest speed. 0: all
-        iterations are done.
+        Of the largest divergence times the edge of a cell, over the largest speed of the fluid and
+        obstacles. 0: all iterations are done.
     iterations : int
         At most.
     method : {"conjugate-gradients", "multigrid", "red-black"}
