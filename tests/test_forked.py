@@ -57,7 +57,8 @@ WAITING = """
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 print(os.getpid(), flush=True)
-time.sleep(60)
+for _ in range(120):  # a signal that comes just before a sleep does not end it
+    time.sleep(0.5)
 """
 
 

@@ -22,6 +22,9 @@ PASSED_ON = (
     signal.SIGUSR2,
 )
 
+LONGEST_WAIT = 0.5
+"""Seconds."""
+
 
 def _streams():
     """Return this process's open standard streams, and the pipe to mpirun, if one started it."""
@@ -60,8 +63,14 @@ def _request(words):
 
 
 def _answer(server):
-    """Return the server's next number: the fork's process, at its end its exit status."""
-    return int(server.recv(64))
+    """Return the server's next number: the fork's process, at its end its exit status.
+
+    A signal that comes just before a wait does not end it, and is passed on after it.
+    """
+    server.settimeout(LONGEST_WAIT)
+    while True:
+        with contextlib.suppress(TimeoutError):
+            return int(server.recv(64))
 
 
 def _main():
