@@ -26,6 +26,7 @@ from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout, Tuning
 
 ARCHITECTURE = 90
 UNFLUSHED = tuple(option for option in gpu.OPTIONS if option not in FLUSH_DENORMALS)
+FEW_REGISTERS = (*gpu.OPTIONS, "--maxrregcount=64")
 NUMBER = 131072
 
 NAMES = {
@@ -168,21 +169,21 @@ def test_a_division_and_a_root_of_a_pair_are_found(kernel):
 
 # ---- These tests can fail ------------------------------------------------------------------------
 
+# A lane with one target has the least code to compile.
+
 
 @pytest.mark.parametrize("kernel", NAMES)
 def test_a_division_and_a_root_are_found(kernel):
-    slow = loops("single", 4, replaced=("rsqrtf(x)", "(1.0f / sqrtf(x))"))
-    assert slow[kernel].per_interaction() > bound("single", 4, kernel) + 1
+    slow = loops("single", 1, replaced=("rsqrtf(x)", "(1.0f / sqrtf(x))"))
+    assert slow[kernel].per_interaction() > bound("single", 1, kernel) + 1
 
 
 @pytest.mark.parametrize("kernel", NAMES)
 def test_denormals_that_are_not_flushed_are_found(kernel):
-    assert (
-        loops("single", 4, options=UNFLUSHED)[kernel].per_interaction()
-        > bound("single", 4, kernel) + 1
-    )
+    unflushed = loops("single", 1, options=UNFLUSHED)
+    assert unflushed[kernel].per_interaction() > bound("single", 1, kernel) + 1
 
 
 def test_spilled_registers_are_found():
-    """So many targets that their sums cannot stay in registers."""
-    assert loops("double", 16)["accelerations"].count(LOCAL_MEMORY) > 0
+    """So few registers that sums cannot stay in them."""
+    assert loops("double", 2, options=FEW_REGISTERS)["accelerations"].count(LOCAL_MEMORY) > 0
