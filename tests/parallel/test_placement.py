@@ -27,6 +27,7 @@ def gpus(monkeypatch):
     class GpuStandIn:
         name, xp, transports = "gpu", None, ("host",)
         shares_host_memory = False
+        message_cells = 1 << 22
 
         def __init__(self, device):
             self.description = f"GPU {device}, stand-in"
