@@ -3,7 +3,7 @@
 from hybrid_nbody.benchmarks.harness.options import REPEATS, Benchmark, Option
 
 OPTIONS = (
-    Option("--models M,M", "gravity, fmm, fluid: which to run", "gravity,fluid"),
+    Option("--models M,M", "gravity, fmm, fluid, staggered, ball: which to run", "gravity,fluid"),
     Option("--kinds K,K", "which kinds of scaling", "strong,weak"),
     Option("--ranks P,P,…", "numbers of ranks (default: 1, 2, 4, … and all)"),
     Option("--bodies N,N,…", "numbers of bodies (default: what suits the ranks)"),

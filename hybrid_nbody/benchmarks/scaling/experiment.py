@@ -38,7 +38,7 @@ BYTES_OF_A_CELL = 64
 
 COLUMNS = (
     Column("ranks", "ranks that took part", "Ranks"),
-    Column("model", "gravity, fmm or fluid"),
+    Column("model", "gravity, fmm, or which fluid"),
     Column("kind", "strong: one problem on more ranks; weak: as much work a rank"),
     Column("exchange", "how ranks see each other's data"),
     Column("transport", "what carries it"),
@@ -292,7 +292,7 @@ def _name(row: Row) -> str:
         return f"gravity, {row['size']} bodies, {row['exchange']}"
     if row["model"] == "fmm":
         return f"fmm, {row['size']} bodies"
-    return f"fluid, {row['size']}³ cells"
+    return f"{row['model']}, {row['size']}³ cells"
 
 
 def _draw_forecast(axes: Axes, forecast: Forecast, colour: str) -> None:

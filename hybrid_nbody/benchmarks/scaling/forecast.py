@@ -22,7 +22,9 @@ from hybrid_nbody.benchmarks.scaling.problems import Network, problem_of
 from hybrid_nbody.output.summary import with_prefix
 
 RANKS = (64, 512, 4096)
-UNITS = {"gravity": "interactions", "fmm": "bodies", "fluid": "cells"}
+UNITS = {"gravity": "interactions", "fmm": "bodies"}
+"""Work of a model, where it is not cells."""
+
 BYTES_OF_A_BODY = 24
 """A position in float64: what ranks exchange, where it could not be counted."""
 
@@ -183,7 +185,7 @@ class Conclusion:
         for (model, exchange), fitted in self.fits(rows).items():
             for _, own in groups(only(rows, model=model, exchange=exchange), "kind"):
                 last = max(own, key=lambda row: (row["size"], row["ranks"]))
-                if fitted and (model != "fluid" or last["ranks"] > 1):
+                if fitted and (exchange != "halo" or last["ranks"] > 1):
                     about = fitted, self.network, last
                     series = problem_of(last)
                     found += [Forecast(series, scheme, *about) for scheme in SCHEMES[exchange]]
@@ -219,7 +221,8 @@ def fit_lines(model: str, exchange: str, fitted: Fit | None) -> list[str]:
         remedy = "measure several sizes, on one rank and on more"
         return [f"{name}; the points do not tell these apart: {remedy}"]
     fixed = f"{digits(3)(fitted.fixed * 1e6)} µs"
-    rate = f"{with_prefix(fitted.rate)}{UNITS[model]}/s"
+    unit = UNITS.get(model, "cells")
+    rate = f"{with_prefix(fitted.rate)}{unit}/s"
     if fitted.per_byte is None:
         exchanged = "b is not known: nothing was exchanged"
     elif fitted.per_byte == 0:

@@ -17,19 +17,25 @@ COURANT = 0.5
 
 STRONG = "strong"
 WEAK = "weak"
-MODELS = ("gravity", "fmm", "fluid")
+MODELS = ("gravity", "fmm", "fluid", "staggered", "ball")
 KINDS = (STRONG, WEAK)
 EXCHANGES = ("allgather", "ring")
 ONLY_FOR = {
     "bodies": ("gravity", "fmm"),
     "exchange": ("gravity",),
-    "cells": ("fluid",),
-    "sweeps": ("fluid",),
+    "cells": ("fluid", "staggered", "ball"),
+    "sweeps": ("fluid", "staggered"),
 }
 """The models that an option is for."""
 
 ACCURACY = 1e-4
 """Of the fast multipole method."""
+
+VISCOSITY = 1e-4
+"""Of the fluid on one rank, and the diffusion of its smoke."""
+
+CYCLES = 4
+"""Iterations of a solve around balls, each with a cycle of multigrid."""
 
 SMALLEST = 4
 MOST_CELLS = 4096
@@ -88,7 +94,8 @@ class Gravity:
 class Fluid:
     """A ball of smoke that is set in motion, in a cube of `size` cells along an edge on one rank.
 
-    A solve does a fixed number of red-black sweeps in float32. Weak: the box grows along z.
+    A solve does a fixed number of red-black sweeps in float32, on the collocated grid. Weak: the
+    box grows along z.
     """
 
     kind: str
@@ -117,8 +124,16 @@ class Fluid:
     @property
     def title(self) -> str:
         planes = "" if self.kind == STRONG else " a rank"
-        solve = f"{self.sweeps} sweeps a solve"
-        return f"fluid, {self.kind} scaling, halo: {self.size}^3 cells{planes}, {solve}"
+        cells = f"{self.size}^3 cells{planes}"
+        return f"{self.model}, {self.kind} scaling, halo: {cells}, {self.iterations} a solve"
+
+    @property
+    def iterations(self) -> str:
+        """Return how much a solve does, in words."""
+        return f"{self.sweeps} sweeps"
+
+    def fluid(self, ranks: int) -> dict[str, Any]:
+        return {"grid": "collocated", "projection": "course"}
 
     def config(self, ranks: int) -> dict[str, Any]:
         cells = self.cells(ranks)
@@ -130,11 +145,51 @@ class Fluid:
         return {
             "model": "fluid",
             "grid": {"cells": list(cells)},
-            "fluid": {"projection": "course"},  # whose steps exchange planes, and little else
+            "fluid": self.fluid(ranks),
             "solver": {"method": "red-black", "max_iterations": self.sweeps, "tolerance": 0},
             "sources": {"events": events},
             "time": {"dt": COURANT / max(cells), "steps": ENDLESS},
         }
+
+
+@dataclass(frozen=True)
+class Staggered(Fluid):
+    """The same smoke on the staggered grid, with viscosity and diffusion: five solves a step."""
+
+    model: ClassVar[str] = "staggered"
+
+    def fluid(self, ranks: int) -> dict[str, Any]:
+        """Return coefficients that are the same in units of cells and steps on any ranks."""
+        coefficient = VISCOSITY * self.size / max(self.cells(ranks))
+        return {"grid": "staggered", "viscosity": coefficient, "diffusion": coefficient}
+
+
+@dataclass(frozen=True)
+class Ball(Staggered):
+    """A wind that carries the smoke around balls, a ball a rank where the box grows.
+
+    Solves do a fixed number of conjugate gradients, each with a cycle of multigrid.
+    """
+
+    model: ClassVar[str] = "ball"
+
+    def columns(self, ranks: int) -> dict[str, Any]:
+        return super().columns(ranks) | {"sweeps": CYCLES}
+
+    @property
+    def iterations(self) -> str:
+        return f"{CYCLES} iterations"
+
+    def fluid(self, ranks: int) -> dict[str, Any]:
+        boundary = {"z-": {"inflow": [0, 0, 1]}, "z+": "outflow"}
+        return super().fluid(ranks) | {"boundary": boundary}
+
+    def config(self, ranks: int) -> dict[str, Any]:
+        edge = self.size / max(self.cells(ranks))
+        centres = [[edge / 2, edge / 2, edge * (rank + 0.4)] for rank in range(round(1 / edge))]
+        balls = [{"sphere": {"centre": centre, "radius": 0.15 * edge}} for centre in centres]
+        method = {"method": "conjugate-gradients", "max_iterations": CYCLES, "tolerance": 0}
+        return super().config(ranks) | {"obstacles": balls, "solver": method}
 
 
 @dataclass(frozen=True)
@@ -169,6 +224,8 @@ class Tree(Gravity):
 
 Series = Gravity | Tree | Fluid
 
+FLUIDS = {one.model: one for one in (Fluid, Staggered, Ball)}
+
 
 def problem_of(row: Row) -> Series:
     """Return the problem that a row is about."""
@@ -176,7 +233,7 @@ def problem_of(row: Row) -> Series:
         return Gravity(row["kind"], row["size"], row["exchange"])
     if row["model"] == "fmm":
         return Tree(row["kind"], row["size"])
-    return Fluid(row["kind"], row["size"], row["sweeps"])
+    return FLUIDS[row["model"]](row["kind"], row["size"], row["sweeps"])
 
 
 class Network(NamedTuple):
@@ -217,7 +274,9 @@ class Settings(NamedTuple):
             elif model == "fmm":
                 found += [Tree(kind, size) for size in self.bodies or default["bodies of a tree"]]
             else:
-                found += [Fluid(kind, size, self.sweeps) for size in self.cells or default["cells"]]
+                problem = FLUIDS[model]
+                cells = self.cells or default["cells"]
+                found += [problem(kind, size, self.sweeps) for size in cells]
         return found
 
     def values(self, series: Series, ranks: int) -> dict[str, Any]:
