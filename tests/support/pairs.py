@@ -4,9 +4,9 @@ import numpy as np
 
 from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
 from hybrid_nbody.nbody.kernels.actions import KernelActions
-from hybrid_nbody.nbody.kernels.contract import PairSums
 from hybrid_nbody.nbody.kernels.cpu import kernels as cpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import bounds, rounders
+from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 
 
 def pairs_of_chunks(chunks):
@@ -24,6 +24,19 @@ def add_exactly(value, by, sums):
         value = value - multiple
 
 
+def sums_of(totals, scratch, combine):
+    """Return sums that are in the order of the bodies from the start."""
+    return PairSums(
+        by_slot=totals,
+        words=totals.shape[2],
+        scale=1.0,
+        result=scratch,
+        scratch=scratch,
+        gather=lambda: totals,
+        combine=combine,
+    )
+
+
 class Kernels(cpu.Kernels):
     """Accelerations in float64 by pairs, of softened bodies; other sums are those of the CPU."""
 
@@ -38,7 +51,7 @@ class Kernels(cpu.Kernels):
     def accelerations(self, state):
         """Fill the accelerations where no other rank has sums to add."""
         sums = self.pair_accelerations(state)
-        sums.finish(sums.totals)
+        sums.finish(sums.gather())
 
     def pair_accelerations(self, state):
         """Sum over this rank's share of the pairs of chunks."""
@@ -53,10 +66,10 @@ class Kernels(cpu.Kernels):
                 totals,
             )
 
-        def finish(mine):
+        def combine(mine):
             state.acceleration[:] = self.scale * mine.sum(axis=2)
 
-        return PairSums(totals, np.zeros((own.stop - own.start, 3, 3)), finish)
+        return sums_of(totals, np.zeros((own.stop - own.start, 3, 3)), combine)
 
     def _meet(self, state, targets, sources, totals):
         d = state.position[sources][None] - state.position[targets][:, None]
@@ -79,7 +92,7 @@ class Kernels(cpu.Kernels):
     def pair_potential(self, state, result):
         """Sum over all sources at the bodies of this rank, as on the CPU."""
         own = np.zeros((len(result), 1, 1))
-        return PairSums(
+        return sums_of(
             np.zeros((len(state.mass), 1, 1)), own, lambda _: self.potential(state, result)
         )
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
         ActivityCounter,
         Kernels,
         PairForce,
-        SymmetricKernels,
         TreeSums,
     )
     from hybrid_nbody.nbody.kernels.cpu.fields import Fields as CpuFields
@@ -28,6 +27,7 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.gpu.systems import Systems as GpuSystems
     from hybrid_nbody.nbody.kernels.gpu.tree.kernels import DeviceTree as GpuTree
     from hybrid_nbody.nbody.kernels.hybrid.kernels import Kernels as HybridKernels
+    from hybrid_nbody.nbody.kernels.pair_sums import SymmetricKernels
     from hybrid_nbody.nbody.kernels.small_systems import Systems
     from hybrid_nbody.nbody.state import State
 
@@ -63,7 +63,7 @@ def make_kernels(
 def make_symmetric_kernels(
     backend: "Backend", state: "State", pair_force: "PairForce", **options: Any
 ) -> "SymmetricKernels":
-    """Return the `contract.SymmetricKernels` of a backend: parameters as in `make_kernels`."""
+    """Return the `pair_sums.SymmetricKernels` of a backend: parameters as in `make_kernels`."""
     module = backend.kernels(__name__, "symmetric")
     kernels: SymmetricKernels = module.Kernels(backend, state, pair_force, **options)
     return kernels

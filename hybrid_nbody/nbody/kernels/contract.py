@@ -46,25 +46,6 @@ class PairForce:
 
 
 @dataclass(frozen=True)
-class PairSums:
-    """Sums over this rank's share of the pairs, before those of the other ranks are added.
-
-    Attributes
-    ----------
-    totals : (N, components, words) array of float64
-        Partial sums at all bodies.
-    scratch : (n, components * words) array of float64
-        Memory for the sums of all ranks at this rank's bodies.
-    finish : callable
-        Takes the sums of all ranks at this rank's bodies and fills the result.
-    """
-
-    totals: Array
-    scratch: Array
-    finish: Callable[[Array], None]
-
-
-@dataclass(frozen=True)
 class HermitePlan:
     """A step of Hermite's scheme.
 
@@ -306,27 +287,6 @@ class Kernels(Protocol):
 
         What it returns waits for them, and returns the seconds spent in forces.
         """
-
-
-class SymmetricKernels(Kernels, Protocol):
-    """Kernels that compute each pair once: between two passes the ranks add up their sums.
-
-    Attributes
-    ----------
-    short : bool
-        Whether they are those for short chunks: a recorded step is one of these or of the others.
-    """
-
-    short: bool
-
-    def pair_accelerations(self, state: State) -> PairSums:
-        """Sum accelerations over this rank's pairs; `finish` fills ``state.acceleration``."""
-
-    def pair_jerks(self, state: State, velocity: Array, jerk: Array) -> PairSums:
-        """Sum accelerations and jerks; `finish` fills ``state.acceleration`` and `jerk`."""
-
-    def pair_potential(self, state: State, result: Array) -> PairSums:
-        """Sum potentials; `finish` fills `result`."""
 
 
 class TreeSums(Protocol):

@@ -13,6 +13,7 @@ from hybrid_nbody.nbody.forces.symmetric import SymmetricForce
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import reference
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
+from hybrid_nbody.parallel.transport import nccl
 
 pytestmark = pytest.mark.gpu
 
@@ -166,10 +167,15 @@ WEIGHTS = {
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("by_peers", [True, False])
 @pytest.mark.parametrize("integrator", ["leapfrog", "hermite4"])
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_ranks_have_the_bits_of_one(communicator, alone, integrator, weights):
-    """Replayed steps, too, where messages can be recorded."""
+def test_ranks_have_the_bits_of_one(
+    communicator, alone, monkeypatch, integrator, weights, by_peers
+):
+    """Replayed steps, too, where messages can be recorded; whether GPUs reach others' memory."""
+    if not by_peers:
+        monkeypatch.setattr(nccl, "peer_memory", lambda *of_ranks: None)
     bodies = unequal(plummer(LEAST_BODIES, seed=7))
     backend = make_backend("gpu", local_rank=communicator.local_rank)
     options = {
@@ -183,11 +189,26 @@ def test_ranks_have_the_bits_of_one(communicator, alone, integrator, weights):
     )
     by_itself = make_model(bodies, 1e-3, alone, **options)
     assert isinstance(together.force, SymmetricForce)
+    assert by_peers or together.force.shared is None
     for model in (together, by_itself):
         model.advance(5)
     assert state_of(together) == state_of(by_itself)
     potential = whole_potential(together)
     assert potential == whole_potential(by_itself)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_sources_sorted_anew_wait_for_no_positions_to_come(communicator, alone):
+    """A rank that is done with sorting must not write positions that another one still sorts."""
+    backend = make_backend("gpu", local_rank=communicator.local_rank)
+    options = {"precision": "single", "softening": 0.05, "backend": backend}
+    bodies = plummer(LEAST_BODIES + 1, seed=8)
+    models = [make_model(bodies, 1e-2, ranks, **options) for ranks in (communicator, alone)]
+    for model in models:
+        for _ in range(4):
+            model.advance(3)
+            model.force._sort()
+    assert state_of(models[0]) == state_of(models[1])
 
 
 def whole_potential(model):

@@ -16,15 +16,19 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.nbody.kernels.actions import KernelActions
-from hybrid_nbody.nbody.kernels.contract import PairForce, PairSums
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import ExactUnits, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
 from hybrid_nbody.nbody.kernels.gpu.layout import Tuning
+from hybrid_nbody.nbody.kernels.gpu.peer_sums import PeerSums
 from hybrid_nbody.nbody.kernels.gpu.steps import StepGraphs
+from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 from hybrid_nbody.nbody.precision import CHUNK
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import State
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport.peer_barrier import Addresses
 
 SOURCE = Path(__file__).with_name("symmetric.cu")
 
@@ -77,7 +81,7 @@ def defines(short: bool = False) -> dict[str, int]:
 class Kernels(gpu.Kernels):
     """Gravity on one GPU that computes its share of all pairs.
 
-    See `hybrid_nbody.nbody.kernels.contract.SymmetricKernels`; parameters as in `gpu.Kernels`. The
+    See `hybrid_nbody.nbody.kernels.pair_sums.SymmetricKernels`; parameters as in `gpu.Kernels`. The
     share of a rank among the pairs is that of its bodies among all. The methods of `gpu.Kernels`
     are for a rank that owns every body, whose sums are complete.
 
@@ -163,8 +167,14 @@ class Kernels(gpu.Kernels):
 
     # --- sums over this rank's pairs --------------------------------------------------------------
 
+    def shared_sums(
+        self, state: State, memory: Addresses, partition: Partition, rank: int
+    ) -> PeerSums:
+        """Return how GPUs of one host add up their sums; collective."""
+        return PeerSums(self, state, memory, partition, rank)
+
     def pair_accelerations(self, state: State) -> PairSums:
-        """Sum accelerations over this rank's pairs; `finish` fills ``state.acceleration``."""
+        """Sum accelerations over this rank's pairs; the result is ``state.acceleration``."""
         name = self._accelerations(state)
         exact = self.exact
         unit = exact.accelerations if state.common_mass is None else exact.weights
@@ -179,12 +189,11 @@ class Kernels(gpu.Kernels):
         scale = np.float64(self.units.accelerations(self.pair_force.G) / self.exact.accelerations)
         sums = self._sum_pairs("accelerations_and_jerks", state, moving, scale, both)
 
-        def finish(own: Array) -> None:
-            sums.finish(own)
+        def take_apart() -> None:
             state.acceleration[:] = both[:, :3]
             self.backend.xp.multiply(both[:, 3:], self.jerk_factor, out=jerk)
 
-        return replace(sums, finish=finish)
+        return replace(sums, complete=take_apart)
 
     def _choose_speed_unit(self, velocity: Array) -> None:
         """Choose the unit in which no component of a velocity exceeds 1, on the device."""
@@ -204,24 +213,29 @@ class Kernels(gpu.Kernels):
     def _sum_pairs(
         self, name: str, state: State, packed: Array, scale: np.float64, result: Array
     ) -> PairSums:
-        """Sum over this rank's pairs; `finish` scales the sums at its own bodies."""
+        """Sum over this rank's pairs; `result` is for the sums at its own bodies, times `scale`."""
         self.look_at_chunks(state)
-        rows = COMPONENTS[name] * WORDS[name]
-        # zero at first; `gather` clears them
-        sums = (self.tiles_taken, self.workspace.array("sums", (rows, self.slots), "f8"))
-        self._launch_tiles(name, state, packed, sums)
-        shape = (self.number, COMPONENTS[name], WORDS[name])
-        totals = self.workspace.array("totals", shape, "f8")
-        order = (state.order, state.chunks, state.starts)
-        sizes = (np.int32(self.slots), np.int32(rows))
-        self._launch_symmetric("gather", self.slots, *sizes, *order, *sums, totals)
-        result_sizes = (np.int32(result.size), np.int32(WORDS[name]))
+        words = WORDS[name]
+        rows = COMPONENTS[name] * words
+        # zero at first; who takes the sums clears them
+        by_slot = self.workspace.array("sums", (rows, self.slots), "f8")
+        self._launch_tiles(name, state, packed, (self.tiles_taken, by_slot))
+        shape = (self.number, COMPONENTS[name], words)
 
-        def finish(own: Array) -> None:
-            self._launch_symmetric("combine", result.size, *result_sizes, scale, own, result)
+        def gather() -> Array:
+            totals = self.workspace.array("totals", shape, "f8")
+            sizes = (np.int32(self.slots), np.int32(rows))
+            order = (state.order, state.chunks, state.starts)
+            arrays = (self.tiles_taken, by_slot, totals)
+            self._launch_symmetric("gather", self.slots, *sizes, *order, *arrays)
+            return totals
+
+        def combine(own: Array) -> None:
+            sizes = (np.int32(result.size), np.int32(words))
+            self._launch_symmetric("combine", result.size, *sizes, scale, own, result)
 
         scratch = self.workspace.array("own totals", (self.owned, rows), "f8")
-        return PairSums(totals, scratch, finish)
+        return PairSums(by_slot, words, scale, result, scratch, gather, combine)
 
     def _launch_tiles(
         self, name: str, state: State, packed: Array, sums: tuple[Array, Array]
@@ -237,4 +251,4 @@ class Kernels(gpu.Kernels):
 
 def _finish(sums: PairSums) -> None:
     """Fill the result where no other rank has sums to add."""
-    sums.finish(sums.totals)
+    sums.finish(sums.gather())

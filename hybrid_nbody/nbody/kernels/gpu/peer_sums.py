@@ -1,0 +1,130 @@
+"""Sums over pairs that the GPUs of one host add up in each other's memory (``peer_sums.cu``).
+
+Each GPU adds up a share of the slots and writes accelerations to the GPUs that own the bodies: the
+sums travel once, and need no order of the bodies before.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
+from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
+from hybrid_nbody.nbody.kernels.pair_sums import PairSums
+from hybrid_nbody.nbody.precision import CHUNK
+from hybrid_nbody.nbody.state import Sources
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport import peer_barrier
+from hybrid_nbody.parallel.transport.peer_barrier import Addresses, PeerBarrier
+
+if TYPE_CHECKING:
+    from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
+
+SOURCE = Path(__file__).with_name("peer_sums.cu")
+OPTIONS = (*FLUSH_DENORMALS, f"-I{peer_barrier.FOLDER}")
+
+KERNELS = ("barrier", "push_rows", "add_up_3_words", "add_up_4_words", "clear")
+"""They are loaded before any rank waits for another one: CUDA may load a kernel only when the GPU
+is idle."""
+
+PUSH_BLOCKS = 264
+"""Blocks that write rows to other GPUs."""
+
+WHAT = "the sum of forces over all ranks"
+"""What ranks wait for each other in, for messages."""
+
+
+def defines(ranks: int) -> dict[str, int]:
+    """Return the macros that compile ``peer_sums.cu`` for a number of ranks."""
+    return {"CHUNK": CHUNK, "THREADS": THREADS, "RANKS": ranks}
+
+
+class PeerSums:
+    """The sums of all GPUs of a host; see `hybrid_nbody.nbody.kernels.pair_sums.SharedSums`.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        This rank's.
+    sources : Sources
+        What they sum over.
+    memory : Addresses
+        The memory of all ranks' GPUs.
+    partition : Partition
+        The bodies of all ranks.
+    rank : int
+        This rank.
+    """
+
+    def __init__(
+        self,
+        kernels: "Kernels",
+        sources: Sources,
+        memory: Addresses,
+        partition: Partition,
+        rank: int,
+    ):
+        backend = kernels.backend
+        self.kernels = kernels
+        self.sources = sources
+        self.memory = memory
+        self.rank = rank
+        self.ranks = partition.size
+        self.own = partition.share(rank)
+        shares = [partition.share(other) for other in range(self.ranks)]
+        first_bodies = [*(share.start for share in shares), partition.total]
+        self.first_bodies = backend.upload(np.array(first_bodies, "i4"))
+        self.nothing = backend.zeros(1, "f8")
+        self.found: dict[int, Array] = {}
+        self.module = CudaModule(backend, SOURCE, defines(self.ranks), OPTIONS)
+        self.module.load(*KERNELS)
+        self.barrier = PeerBarrier(backend, memory, rank, self.ranks, WHAT)
+
+    def wait(self) -> None:
+        """See `SharedSums`."""
+        self.module.launch("barrier", THREADS, THREADS, self.barrier.argument)
+
+    def collect(self, rows: Array) -> None:
+        """See `SharedSums`."""
+        columns = rows.shape[1]
+        first = np.int32(self.own.start * columns)
+        size = np.int32((self.own.stop - self.own.start) * columns)
+        where = (np.int32(self.rank), first, size, self._addresses(rows))
+        threads = PUSH_BLOCKS * THREADS
+        self.module.launch("push_rows", threads, THREADS, *where, self.barrier.argument)
+
+    def add_up(self, sums: PairSums) -> None:
+        """See `SharedSums`: nobody reads sums before all are complete, or clears them sooner."""
+        sources = self.sources
+        slots = sums.by_slot.shape[1]
+        order = (sources.order, sources.chunks, sources.starts, self.first_bodies)
+        addresses = (self._addresses(sums.by_slot), self._results(sums))
+        share = (slots // CHUNK // self.ranks + 1) * CHUNK
+        grid = (-(-share // THREADS), sums.by_slot.shape[0] // sums.words)
+        numbers = (np.int32(self.rank), np.int32(slots), sums.scale)
+        self.wait()
+        self.module.launch_grid(
+            f"add_up_{sums.words}_words", grid, (THREADS,), (*numbers, *order, *addresses)
+        )
+        self.wait()
+        rows = (np.int32(slots), np.int32(len(sums.by_slot)), sources.chunks)
+        taken = (self.kernels.tiles_taken, sums.by_slot)
+        self.module.launch("clear", slots, THREADS, *rows, *taken)
+
+    def _addresses(self, array: Array) -> Array:
+        """Return where each rank has this array; the first call is collective."""
+        return self._known(array.data.ptr, array)
+
+    def _results(self, sums: PairSums) -> Array:
+        """Return the same of results; a rank without bodies has none, and nobody asks for them."""
+        result = sums.result if sums.result.size else self.nothing
+        return self._known(-sums.by_slot.data.ptr, result)
+
+    def _known(self, key: int, array: Array) -> Array:
+        """Return addresses under a key, which is new on all ranks or on none."""
+        if key not in self.found:
+            addresses = self.memory.addresses(array)
+            self.found[key] = self.kernels.backend.upload(np.array(addresses, "u8"))
+        return self.found[key]
