@@ -45,7 +45,7 @@ COLUMNS = (
     Column("size", "bodies, or cells along an edge, on one rank"),
     Column("bodies", "number of bodies", "bodies", rank=1),
     Column("cells", "cells along x, y and z", "cells", rank=1),
-    Column("sweeps", "red-black iterations of a solve"),
+    Column("sweeps", "iterations of a solve"),
     *measure.timing_columns(" of a step on the slowest rank", "steps", rank=5)[:-1],
     Column("work", "interactions, bodies or cells of a step, of all ranks"),
     Column("largest_share", "the same of the rank that has most"),

@@ -22,9 +22,7 @@ from hybrid_nbody.benchmarks.scaling.problems import Network, problem_of
 from hybrid_nbody.output.summary import with_prefix
 
 RANKS = (64, 512, 4096)
-UNITS = {"gravity": "interactions", "fmm": "bodies"}
-"""Work of a model, where it is not cells."""
-
+UNITS = {"gravity": "interactions", "fmm": "bodies"}  # of work, where it is not cells
 BYTES_OF_A_BODY = 24
 """A position in float64: what ranks exchange, where it could not be counted."""
 
@@ -221,8 +219,7 @@ def fit_lines(model: str, exchange: str, fitted: Fit | None) -> list[str]:
         remedy = "measure several sizes, on one rank and on more"
         return [f"{name}; the points do not tell these apart: {remedy}"]
     fixed = f"{digits(3)(fitted.fixed * 1e6)} µs"
-    unit = UNITS.get(model, "cells")
-    rate = f"{with_prefix(fitted.rate)}{unit}/s"
+    rate = f"{with_prefix(fitted.rate)}{UNITS.get(model, 'cells')}/s"
     if fitted.per_byte is None:
         exchanged = "b is not known: nothing was exchanged"
     elif fitted.per_byte == 0:

@@ -104,6 +104,7 @@ class Fluid:
 
     model: ClassVar[str] = "fluid"
     exchange: ClassVar[str] = "halo"
+    unit: ClassVar[str] = "sweeps"
 
     def cells(self, ranks: int) -> tuple[int, int, int]:
         return self.size, self.size, self.size * (1 if self.kind == STRONG else ranks)
@@ -124,13 +125,8 @@ class Fluid:
     @property
     def title(self) -> str:
         planes = "" if self.kind == STRONG else " a rank"
-        cells = f"{self.size}^3 cells{planes}"
-        return f"{self.model}, {self.kind} scaling, halo: {cells}, {self.iterations} a solve"
-
-    @property
-    def iterations(self) -> str:
-        """Return how much a solve does, in words."""
-        return f"{self.sweeps} sweeps"
+        each = f"{self.size}^3 cells{planes}, {self.sweeps} {self.unit} a solve"
+        return f"{self.model}, {self.kind} scaling, halo: {each}"
 
     def fluid(self, ranks: int) -> dict[str, Any]:
         return {"grid": "collocated", "projection": "course"}
@@ -172,13 +168,7 @@ class Ball(Staggered):
     """
 
     model: ClassVar[str] = "ball"
-
-    def columns(self, ranks: int) -> dict[str, Any]:
-        return super().columns(ranks) | {"sweeps": CYCLES}
-
-    @property
-    def iterations(self) -> str:
-        return f"{CYCLES} iterations"
+    unit: ClassVar[str] = "iterations"
 
     def fluid(self, ranks: int) -> dict[str, Any]:
         boundary = {"z-": {"inflow": [0, 0, 1]}, "z+": "outflow"}
@@ -188,8 +178,9 @@ class Ball(Staggered):
         edge = self.size / max(self.cells(ranks))
         centres = [[edge / 2, edge / 2, edge * (rank + 0.4)] for rank in range(round(1 / edge))]
         balls = [{"sphere": {"centre": centre, "radius": 0.15 * edge}} for centre in centres]
-        method = {"method": "conjugate-gradients", "max_iterations": CYCLES, "tolerance": 0}
-        return super().config(ranks) | {"obstacles": balls, "solver": method}
+        values = super().config(ranks) | {"obstacles": balls}
+        values["solver"]["method"] = "conjugate-gradients"
+        return values
 
 
 @dataclass(frozen=True)
@@ -274,9 +265,9 @@ class Settings(NamedTuple):
             elif model == "fmm":
                 found += [Tree(kind, size) for size in self.bodies or default["bodies of a tree"]]
             else:
-                problem = FLUIDS[model]
+                sweeps = CYCLES if model == Ball.model else self.sweeps
                 cells = self.cells or default["cells"]
-                found += [problem(kind, size, self.sweeps) for size in cells]
+                found += [FLUIDS[model](kind, size, sweeps) for size in cells]
         return found
 
     def values(self, series: Series, ranks: int) -> dict[str, Any]:
