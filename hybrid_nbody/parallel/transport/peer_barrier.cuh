@@ -83,6 +83,28 @@ __device__ inline unsigned wait_for_peers(const PeerBarrier &barrier, unsigned n
     return all;
 }
 
+// Wait until all GPUs have launched the kernel. Called by all threads of every block of a kernel that
+// ends with `leave_together`.
+__device__ inline void begin_together(const PeerBarrier &barrier) {
+    __shared__ unsigned number, failed;
+    if (threadIdx.x == 0) {
+        number = barrier.state->barriers + 1;  // which the last block adds
+        failed = barrier.state->failed;
+    }
+    __syncthreads();
+    if (threadIdx.x < barrier.ranks && !failed) {
+        int to = number % 2 * barrier.ranks + barrier.rank;
+        if (blockIdx.x == 0) {
+            __threadfence_system();
+            barrier.signals[threadIdx.x][to] = (Signal)number << 32;
+        }
+        Signal signal = wait_for_signal(barrier, number, threadIdx.x);
+        if (signal & FAILED) give_up(barrier, signal);
+    }
+    __threadfence_system();
+    __syncthreads();
+}
+
 // Whether the others of `blocks` blocks that end with a barrier are done, so that this one has to
 // wait for the other GPUs. Called by all threads of a block after its last write.
 __device__ inline bool is_last_block(const PeerBarrier &barrier, unsigned blocks) {
@@ -94,4 +116,13 @@ __device__ inline bool is_last_block(const PeerBarrier &barrier, unsigned blocks
     }
     __syncthreads();
     return last;
+}
+
+// Wait until all GPUs are done with a kernel of `blocks` blocks that they began together. Called by
+// all threads of every block, after its last write.
+__device__ inline void leave_together(const PeerBarrier &barrier, unsigned blocks) {
+    if (!is_last_block(barrier, blocks)) return;
+    if (threadIdx.x == 0) ++barrier.state->barriers;  // that at the beginning
+    __syncthreads();
+    wait_for_peers(barrier, 0);
 }

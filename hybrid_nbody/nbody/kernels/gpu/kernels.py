@@ -67,11 +67,12 @@ def defines(
         "FEW_THREADS": few_threads(number, layout) if few else 0,
         "FEW_BODIES": number if few else 0,
         "FEW_SLOTS": layout.slots(number) if few else 0,
-        "HEADERS": _checksum(HEADERS),  # the cache knows source and options alone
+        "HEADERS": checksum(HEADERS),  # the cache knows source and options alone
     }
 
 
-def _checksum(paths: Sequence[Path]) -> int:
+def checksum(paths: Sequence[Path]) -> int:
+    """Return a number that changes with the text of headers."""
     return zlib.crc32(b"".join(path.read_bytes() for path in paths))
 
 

@@ -43,33 +43,64 @@ __device__ inline int owner_of(int body, const int *first_bodies) {
     return rank;
 }
 
-// Add up the sums in this rank's share of the chunks, and write the results to where the bodies'
-// owners have them: component blockIdx.y.
-template <int WORDS>
-__device__ inline void add_up(int rank, int slots, double scale, const int *order,
-                              const int *chunks, const int *starts, const int *first_bodies,
-                              const double *const *sums, double *const *results) {
+// What all ranks have: sums by slot, results by body, and the first body of each of them.
+struct Shares {
+    const double *const *sums;
+    double *const *results;
+    const int *first_bodies;
+    __device__ double *result_of(int body, int components) const {
+        int owner = owner_of(body, first_bodies);
+        return results[owner] + (size_t)(body - first_bodies[owner]) * components;
+    }
+};
+
+// Return the body in a slot of this rank's share of the chunks; -1 if there is none.
+__device__ inline int body_in(int slot_of_share, int rank, const int *order, const int *chunks,
+                              const int *starts, int *slot) {
     long long number = chunks[0];
     int first = number * rank / RANKS * CHUNK, last = number * (rank + 1) / RANKS * CHUNK;
-    int slot = first + blockIdx.x * THREADS + threadIdx.x, chunk = slot / CHUNK;
-    if (slot >= last) return;
-    int source_index = starts[chunk] + slot % CHUNK;
-    if (source_index >= starts[chunk + 1]) return;
-    int component = blockIdx.y, body = order[source_index], owner = owner_of(body, first_bodies);
-    double total = total_of<WORDS>(sums, (size_t)component * WORDS * slots + slot, slots);
-    size_t row = body - first_bodies[owner];
-    results[owner][row * gridDim.y + component] = scale * total;
+    *slot = first + slot_of_share;
+    if (*slot >= last) return -1;
+    int chunk = *slot / CHUNK, source_index = starts[chunk] + *slot % CHUNK;
+    return source_index < starts[chunk + 1] ? order[source_index] : -1;
 }
 
-#define ADD_UP(name, WORDS)                                                                        \
-    extern "C" __global__ void name(int rank, int slots, double scale, const int *order,           \
-                                    const int *chunks, const int *starts, const int *first_bodies, \
-                                    const double *const *sums, double *const *results) {           \
-        add_up<WORDS>(rank, slots, scale, order, chunks, starts, first_bodies, sums, results);     \
+// Add up the sums in the slots of a block, and write the results to where the bodies' owners have
+// them: neighbouring threads write the components of a body.
+template <int COMPONENTS, int WORDS>
+__device__ inline void add_up(const PeerBarrier &barrier, int slots, double scale, const int *order,
+                              const int *chunks, const int *starts, const Shares &shares) {
+    __shared__ double totals[COMPONENTS * THREADS];
+    __shared__ double *results[THREADS];
+    begin_together(barrier);
+    int slot, body = body_in(blockIdx.x * THREADS + threadIdx.x, barrier.rank, order, chunks, starts,
+                             &slot);
+    results[threadIdx.x] = body < 0 ? nullptr : shares.result_of(body, COMPONENTS);
+#pragma unroll
+    for (int c = 0; c < COMPONENTS; ++c) {
+        size_t at = (size_t)c * WORDS * slots + slot;
+        double total = body < 0 ? 0 : total_of<WORDS>(shares.sums, at, slots);
+        totals[threadIdx.x * COMPONENTS + c] = scale * total;
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < COMPONENTS * THREADS; i += THREADS) {
+        double *result = results[i / COMPONENTS];
+        if (result) result[i % COMPONENTS] = totals[i];
+    }
+    leave_together(barrier, gridDim.x);
+}
+
+#define ADD_UP(name, COMPONENTS, WORDS)                                                            \
+    extern "C" __global__ void name(const __grid_constant__ PeerBarrier barrier, int slots,        \
+                                    double scale, const int *order, const int *chunks,             \
+                                    const int *starts, const double *const *sums,                  \
+                                    double *const *results, const int *first_bodies) {             \
+        add_up<COMPONENTS, WORDS>(barrier, slots, scale, order, chunks, starts,                    \
+                                  {sums, results, first_bodies});                                  \
     }
 
-ADD_UP(add_up_3_words, 3)
-ADD_UP(add_up_4_words, 4)
+ADD_UP(add_up_accelerations, 3, 3)
+ADD_UP(add_up_accelerations_and_jerks, 6, 4)
 
 // Clear the sums of this rank, and count its tiles from the first one again.
 extern "C" __global__ void clear(int slots, int number_of_rows, const int *chunks,

@@ -11,7 +11,7 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
-from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
+from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS, checksum
 from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 from hybrid_nbody.nbody.precision import CHUNK
 from hybrid_nbody.nbody.state import Sources
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 SOURCE = Path(__file__).with_name("peer_sums.cu")
 OPTIONS = (*FLUSH_DENORMALS, f"-I{peer_barrier.FOLDER}")
 
-KERNELS = ("barrier", "push_rows", "add_up_3_words", "add_up_4_words", "clear")
+ADD_UP = {3: "add_up_accelerations", 6: "add_up_accelerations_and_jerks"}
+"""Kernels by the components of their results."""
+
+KERNELS = ("barrier", "push_rows", *ADD_UP.values(), "clear")
 """They are loaded before any rank waits for another one: CUDA may load a kernel only when the GPU
 is idle."""
 
@@ -38,7 +41,8 @@ WHAT = "the sum of forces over all ranks"
 
 def defines(ranks: int) -> dict[str, int]:
     """Return the macros that compile ``peer_sums.cu`` for a number of ranks."""
-    return {"CHUNK": CHUNK, "THREADS": THREADS, "RANKS": ranks}
+    headers = checksum(peer_barrier.HEADERS)
+    return {"CHUNK": CHUNK, "THREADS": THREADS, "RANKS": ranks, "HEADERS": headers}
 
 
 class PeerSums:
@@ -97,21 +101,20 @@ class PeerSums:
 
     def add_up(self, sums: PairSums) -> None:
         """See `SharedSums`: nobody reads sums before all are complete, or clears them sooner."""
+        rows, slots = sums.by_slot.shape
         sources = self.sources
-        slots = sums.by_slot.shape[1]
-        order = (sources.order, sources.chunks, sources.starts, self.first_bodies)
-        addresses = (self._addresses(sums.by_slot), self._results(sums))
         share = (slots // CHUNK // self.ranks + 1) * CHUNK
-        grid = (-(-share // THREADS), sums.by_slot.shape[0] // sums.words)
-        numbers = (np.int32(self.rank), np.int32(slots), sums.scale)
-        self.wait()
-        self.module.launch_grid(
-            f"add_up_{sums.words}_words", grid, (THREADS,), (*numbers, *order, *addresses)
+        order = (sources.order, sources.chunks, sources.starts)
+        addresses = (self._addresses(sums.by_slot), self._results(sums), self.first_bodies)
+        self.module.launch(
+            ADD_UP[rows // sums.words],
+            share,
+            THREADS,
+            *(self.barrier.argument, np.int32(slots), sums.scale, *order, *addresses),
         )
-        self.wait()
-        rows = (np.int32(slots), np.int32(len(sums.by_slot)), sources.chunks)
-        taken = (self.kernels.tiles_taken, sums.by_slot)
-        self.module.launch("clear", slots, THREADS, *rows, *taken)
+        cleared = (self.kernels.tiles_taken, sums.by_slot)
+        sizes = (np.int32(slots), np.int32(rows))
+        self.module.launch("clear", slots, THREADS, *sizes, sources.chunks, *cleared)
 
     def _addresses(self, array: Array) -> Array:
         """Return where each rank has this array; the first call is collective."""
