@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from hybrid_nbody.analysis.info import readable_size
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.config.sections import ModelConfig, Time
 from hybrid_nbody.files import checkpoint
 from hybrid_nbody.output import directory
@@ -51,7 +52,7 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
     lacking = _lacking(plan.memory, placement, communicator)
     rows = [
         *plan.problem,
-        *_memory(plan.memory),
+        *_memory(plan.memory, placement.backend),
         *([("warning", lacking)] if lacking else []),
         ("time", _time(config.time)),
         ("compute", f"{placement.reason}; rank 0: {placement.backend.description}"),
@@ -64,10 +65,10 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
     return "\n".join([f"{path}: a valid configuration{but}", *lines])
 
 
-def _memory(memory: Memory | None) -> list[tuple[str, str]]:
+def _memory(memory: Memory | None, backend: Backend) -> list[tuple[str, str]]:
     if memory is None:
         return []
-    size = readable_size(memory.rank_bytes, digits=3)
+    size = readable_size(memory.on(backend.message_cells), digits=3)
     return [("memory", f"about {size} per rank: {memory.reason}")]
 
 
@@ -79,9 +80,10 @@ def _lacking(memory: Memory | None, placement: Placement, communicator: Communic
     sharing = backend.shares_host_memory or placement.shared_gpus
     ranks = communicator.local_size if sharing else 1
     free = int(backend.free_memory())
-    if ranks * memory.rank_bytes <= free:
+    needed_bytes = ranks * memory.on(backend.message_cells)
+    if needed_bytes <= free:
         return ""
-    needed = readable_size(ranks * memory.rank_bytes, digits=3)
+    needed = readable_size(needed_bytes, digits=3)
     together = f" for {ranks} ranks" if ranks > 1 else ""
     return (
         f"a run needs about {needed}{together}, and {readable_size(free, digits=3)} are free on "

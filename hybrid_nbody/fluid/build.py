@@ -196,8 +196,11 @@ class FluidBuilder:
     def _check_memory(self, backend: Backend) -> None:
         """Refuse a grid that a host has no memory for: the system would end it without a word."""
         cells = self.config.grid.cells
-        counts = planned_counts(self.config.compute.balance, cells[2], self.communicator.size)
+        ranks = self.communicator.size
+        counts = planned_counts(self.config.compute.balance, cells[2], ranks)
         of_a_rank = self.scheme.rank_bytes(max(counts))
+        if ranks > 1:
+            of_a_rank += self.scheme.complete_bytes(backend.message_cells)
         needed = self.communicator.local_size * of_a_rank
         free = int(backend.free_memory()) if backend.shares_host_memory else needed
         if needed > free:

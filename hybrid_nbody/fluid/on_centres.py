@@ -17,7 +17,7 @@ from hybrid_nbody.fluid.solvers.multigrid import Multigrid
 from hybrid_nbody.fluid.solvers.relaxation import Lexicographic, RedBlack, Sor
 from hybrid_nbody.fluid.sources import Event, Sources
 from hybrid_nbody.fluid.step import Physics
-from hybrid_nbody.fluid.step_memory import ARRAYS, rank_bytes
+from hybrid_nbody.fluid.step_memory import ARRAYS, complete_bytes, rank_bytes
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 
@@ -63,6 +63,12 @@ class Collocated:
     def rank_bytes(self, planes: int) -> int:
         """See `Scheme`."""
         return rank_bytes(self.config.grid.cells, planes, self.dtype)
+
+    def complete_bytes(self, message_cells: int) -> int:
+        """See `Scheme`."""
+        if self.config.solver.method != "multigrid":
+            return 0
+        return complete_bytes(self.config.grid.cells, message_cells, self.dtype)
 
     def compile(self, device: Backend, mixed: bool) -> None:
         """See `Scheme`."""

@@ -14,6 +14,7 @@ from hybrid_nbody.backends.cells.rehearsal import Rehearsal
 from hybrid_nbody.backends.precompile import can_help, helped
 from hybrid_nbody.errors import InputError, NumericalError
 from hybrid_nbody.fluid import config as asked
+from hybrid_nbody.fluid import step_memory
 from hybrid_nbody.fluid.config_boundary import faces_of
 from hybrid_nbody.fluid.config_obstacles import obstacles_of
 from hybrid_nbody.fluid.kernels.cells import LOOPS, MODULES
@@ -42,7 +43,11 @@ OF_COLOURS = 2
 """Of solvers in a box without obstacles and outlets."""
 
 OF_OPEN_FACES = 4
-"""Of other solvers: coefficients, and coarse grids."""
+"""Of other solvers: coefficients, and the rank's part of coarse grids."""
+
+OF_COMPLETE_GRIDS = 8
+"""Of the finest grid that is complete on every rank, and the next ones: coefficients, a correction,
+what it is for and what is left, with ghosts."""
 
 OF_SECOND_ORDER = 3
 """The velocity a step ago."""
@@ -103,9 +108,12 @@ class Staggered:
 
     @property
     def _of_solver(self) -> int:
+        return OF_COLOURS if self._in_boxes else OF_OPEN_FACES
+
+    @property
+    def _in_boxes(self) -> bool:
         plain = not self.config.obstacles and not self._has_outlet
-        in_boxes = plain and self.config.solver.method != "conjugate-gradients"
-        return OF_COLOURS if in_boxes else OF_OPEN_FACES
+        return plain and self.config.solver.method != "conjugate-gradients"
 
     @property
     def _has_outlet(self) -> bool:
@@ -156,6 +164,14 @@ class Staggered:
         in_windows = self._windows * planes_in_windows(planes, USUAL_DEPTH) if needs_windows else 0
         in_all = self.arrays * (planes + HALO_PLANES) + in_windows
         return int(in_all * (nx + 2) * (ny + 2) * np.dtype(self.dtype).itemsize)
+
+    def complete_bytes(self, message_cells: int) -> int:
+        """See `Scheme`."""
+        if self.config.solver.method == "red-black":
+            return 0
+        arrays = step_memory.OF_COMPLETE_GRIDS if self._in_boxes else OF_COMPLETE_GRIDS
+        cells = self.config.grid.cells
+        return step_memory.complete_bytes(cells, message_cells, self.dtype, arrays)
 
     def compile(self, device: Backend, mixed: bool) -> None:
         """See `Scheme`: a helper begins with what solvers call, and with the last functions."""

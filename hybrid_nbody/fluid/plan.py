@@ -8,11 +8,12 @@ from hybrid_nbody.fluid.config import FluidConfig, Solver
 from hybrid_nbody.fluid.config_boundary import Boundary, FaceTable, kinds_of
 from hybrid_nbody.fluid.frames import components_of
 from hybrid_nbody.fluid.pace import in_words
+from hybrid_nbody.fluid.scheme import Scheme
 from hybrid_nbody.fluid.schemes import scheme_of
 from hybrid_nbody.fluid.sources import Event
 from hybrid_nbody.fluid.staggered.faces import NAMES
 from hybrid_nbody.parallel.shares import planned_counts
-from hybrid_nbody.simulation.plan import Lines, Memory, Plan, Workers, rows_per_rank
+from hybrid_nbody.simulation.plan import Lines, Memory, Plan, Workers, no_bytes, rows_per_rank
 
 
 def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
@@ -41,10 +42,15 @@ def plan(config: FluidConfig, events: Sequence[Event], ranks: int) -> Plan:
         on_devices=lambda workers: _expected(config, workers),
         frame_bytes=_numbers_of_a_frame(config) * number_bytes,
         checkpoint_bytes=scheme.saved_arrays * nz * plane_bytes,
-        memory=Memory(
-            scheme.rank_bytes(max(counts)), f"{scheme.arrays} arrays, {config.fluid.dtype}"
-        ),
+        memory=_memory(scheme, counts, config.fluid.dtype),
     )
+
+
+def _memory(scheme: Scheme, counts: Sequence[int], dtype: str) -> Memory:
+    """Return what the largest of the ranks holds, which have some planes each."""
+    more = scheme.complete_bytes if len(counts) > 1 else no_bytes
+    reason = f"{scheme.arrays} arrays, {dtype}"
+    return Memory(scheme.rank_bytes(max(counts)), reason, more_bytes=more)
 
 
 def _expected(config: FluidConfig, workers: Workers) -> Lines:

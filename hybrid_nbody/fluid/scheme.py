@@ -41,6 +41,15 @@ class Scheme(Protocol):
     def rank_bytes(self, planes: int) -> int:
         """Return the bytes that a rank holds for some planes."""
 
+    def complete_bytes(self, message_cells: int) -> int:
+        """Return the bytes of coarse grids that each of several ranks keeps complete.
+
+        Parameters
+        ----------
+        message_cells : int
+            Of the device: the most cells of such a grid.
+        """
+
     def compile(self, device: Backend, mixed: bool) -> None:
         """Compile the kernels that a run needs on a device.
 

@@ -1,5 +1,6 @@
 """The memory of a step on one rank: fields, arrays of the solver, and scratch made of both."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,11 +31,34 @@ ARRAYS = len(FIELDS) + 2
 HALO_PLANES = 2
 """Planes that a rank holds beyond its own."""
 
+OF_COMPLETE_GRIDS = 5
+"""Of the finest coarse grid that is complete on every rank: arrays of that and the next ones, and
+rows on the way to them, where they do not fit into scratch memory."""
+
 
 def rank_bytes(cells: Sequence[int], planes: int, dtype: DTypeLike) -> int:
     """Return the bytes that a rank holds for some planes of a grid of `cells`."""
     nx, ny, _ = cells
     return ARRAYS * (planes + HALO_PLANES) * nx * ny * np.dtype(dtype).itemsize
+
+
+def complete_bytes(
+    cells: Sequence[int], message_cells: int, dtype: DTypeLike, arrays: int = OF_COMPLETE_GRIDS
+) -> int:
+    """Return the bytes of coarse grids that each of several ranks keeps complete.
+
+    Parameters
+    ----------
+    cells : sequence of int
+        Of the finest grid; each coarse one has half as many along each axis.
+    message_cells : int
+        The most cells of a grid that is complete.
+    dtype : dtype_like
+    arrays : int, optional
+        Of the finest complete grid, that hold all of them.
+    """
+    coarse = math.prod(-(-number // 2) for number in cells)
+    return arrays * min(coarse, message_cells) * np.dtype(dtype).itemsize
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
+def no_bytes(message_cells: int) -> int:
+    """Return 0."""
+    return 0
+
+
 @dataclass(frozen=True)
 class Memory:
     """The memory of the arrays of a rank.
@@ -17,11 +22,19 @@ class Memory:
         What they are.
     of : str
         What there must be fewer of to need less, such as ``cells``.
+    more_bytes : callable
+        ``more_bytes(message_cells)`` returns what a rank needs besides, on a device that relaxes
+        a grid of some cells in the time of a message.
     """
 
     rank_bytes: int
     reason: str
     of: str = "cells"
+    more_bytes: Callable[[int], int] = no_bytes
+
+    def on(self, message_cells: int) -> int:
+        """Return the bytes of the largest rank on such a device."""
+        return self.rank_bytes + self.more_bytes(message_cells)
 
 
 PREPARING = (

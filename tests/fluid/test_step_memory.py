@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+from support import configs
 from support.bodies import make_backend
 from support.fluids import make_kernels
+from support.jobs import FLUID
 
-from hybrid_nbody.fluid.step_memory import FIELDS, SCRATCH, StepMemory, make_state
+from hybrid_nbody.fluid.plan import plan
+from hybrid_nbody.fluid.step_memory import FIELDS, SCRATCH, StepMemory, complete_bytes, make_state
 
 CELLS = (6, 5, 4)
 
@@ -41,3 +44,18 @@ def test_a_state_is_ten_arrays_of_the_grid():
     assert all(np.shares_memory(field, state.memory.block) for field in fields)
     assert np.shares_memory(state.x, state.memory.solver)
     assert state.carried == (*state.next_velocity, state.next_density)
+
+
+def test_complete_grids_have_an_eighth_of_the_cells_or_as_many_as_a_message_takes():
+    assert complete_bytes((64, 64, 63), 1 << 22, "f4", 8) == 8 * 32**3 * 4
+    assert complete_bytes((512, 512, 512), 1 << 22, "f8", 8) == 8 * (1 << 22) * 8
+
+
+@pytest.mark.parametrize("grid", ["collocated", "staggered"])
+def test_ranks_need_memory_for_complete_grids(grid):
+    text = FLUID.replace("{max_iterations: 5}", "{method: multigrid}")
+    config = configs.loads(text + f"fluid: {{grid: {grid}}}\n", "test.yaml")
+    alone, shared = (plan(config, (), ranks).memory for ranks in (1, 2))
+    assert alone.on(1 << 22) == alone.rank_bytes
+    assert shared.on(1 << 22) == shared.rank_bytes + 5 * 6 * 5 * 7 * 4
+    assert shared.on(100) == shared.rank_bytes + 5 * 100 * 4
