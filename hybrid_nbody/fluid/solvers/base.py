@@ -23,8 +23,9 @@ class Solver(Protocol):
         Parameters
         ----------
         x, b : array by colour
-            First guess, which becomes the solution, and right-hand side. The halo planes of x are
-            valid in the end, if there are other ranks.
+            First guess, which becomes the solution, and right-hand side. A solver that begins from
+            zero does not read the guess. The halo planes of x are valid in the end, if there are
+            other ranks.
         equation : Stencil
         scratch : flat array or None
             Memory, two fields long, that is free meanwhile.

@@ -13,6 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.fluid.solvers.halos import Halo
+from hybrid_nbody.parallel.exchange.halo import FullGrid
+
 Cells = tuple[int, int, int]
 
 MOST_STRETCHED = 1.4
@@ -81,6 +85,17 @@ def _halved(number: int, wraps: bool) -> int:
     """
     half = -(-number // 2)
     return half + half % 2 if wraps and half > 1 else half
+
+
+def cells_kept_complete(backend: Backend, halo: Halo) -> int:
+    """Return up to how many cells ranks keep a coarse grid complete, on each; collective.
+
+    To relax so many takes no longer than a message.
+    """
+    own = backend.message_cells
+    if isinstance(halo, FullGrid) or not halo.shared:
+        return own
+    return min(halo.communicator.gather(own))
 
 
 def centre_planes(fine: int, coarse: int) -> np.ndarray:

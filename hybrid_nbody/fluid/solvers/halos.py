@@ -3,7 +3,6 @@
 import sys
 from typing import Protocol
 
-from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.fluid.kernels.contract import Kernels, Pass, PassSolve, PeerPlanes
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 
@@ -141,17 +140,6 @@ def pass_halo(kernels: Kernels, halo: Halo, allowed: bool = True) -> PassHalo | 
 def agree_on_passes(halo: HaloExchange, longest: int) -> int:
     """Return the most iterations of a pass that every rank does; collective."""
     return min(halo.communicator.gather(longest))
-
-
-def cells_worth_sharing(backend: Backend, halo: Halo) -> int:
-    """Return up to how many cells a grid is complete on every rank; collective.
-
-    To relax so many takes no longer than a message.
-    """
-    own = backend.message_cells
-    if isinstance(halo, FullGrid) or not halo.shared:
-        return own
-    return min(halo.communicator.gather(own))
 
 
 class Onlooker:

@@ -24,14 +24,16 @@ from hybrid_nbody.fluid.kernels.multigrid_contract import CoarseSystem, Multigri
 from hybrid_nbody.fluid.solvers.base import COLOURS, Accuracy, IterativeSolver
 from hybrid_nbody.fluid.solvers.coarsening import (
     Averaging,
+    Cells,
     Interpolation,
     averaging,
+    cells_kept_complete,
     centre_planes,
     couplings,
     grid_sizes,
     interpolation,
 )
-from hybrid_nbody.fluid.solvers.halos import Halo, cells_worth_sharing
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.stencil import Stencil
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
 from hybrid_nbody.parallel.partition import Partition
@@ -327,23 +329,24 @@ def build_levels(kernels: Kernels, halo: Halo) -> tuple[list[Level], list[Transf
     slab = kernels.slab
     offsets = halo.partition.offsets
     shared = not halo.alone
-    most = max(cells_worth_sharing(kernels.backend, halo), CENTRED_CELLS)  # a mean is of all cells
+    # what is centred is complete: a mean is of all cells
+    kept_complete = max(cells_kept_complete(kernels.backend, halo), CENTRED_CELLS)
     sizes = grid_sizes(slab.cells, slab.periodic)
     levels = [Level(slab.cells, slab, halo, kernels)]
     transfers: list[Transfer] = []
     for fine, coarse in zip(sizes, sizes[1:], strict=False):
         offsets = np.searchsorted(centre_planes(fine[2], coarse[2]), offsets).tolist()
         partition = Partition(tuple(offsets))
-        shared = shared and is_shared(coarse, partition, most)
+        shared = shared and is_shared(coarse, partition, kept_complete)
         levels.append(Level(coarse, slab, coarse_halo(shared, partition, halo), kernels))
         transfer = Transfer if transfers else FinestTransfer
         transfers.append(transfer(levels[-2], levels[-1], partition, halo))
     return levels, transfers
 
 
-def is_shared(cells: tuple[int, int, int], partition: Partition, most: int) -> bool:
-    """Return whether ranks own different planes of a coarse grid: of more cells than `most`."""
-    return min(partition.counts) >= FEWEST_PLANES and math.prod(cells) > most
+def is_shared(cells: Cells, partition: Partition, kept_complete: int) -> bool:
+    """Return whether ranks share a coarse grid: one of more than `kept_complete` cells."""
+    return min(partition.counts) >= FEWEST_PLANES and math.prod(cells) > kept_complete
 
 
 def coarse_halo(shared: bool, partition: Partition, halo: Halo) -> Halo:

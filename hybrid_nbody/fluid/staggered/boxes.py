@@ -201,6 +201,8 @@ class Relaxer:
 
         With a limit of 0 they are `most`.
         """
+        if not most:
+            self.box.clear(x)
         done = 0
         while done < most:
             now = min(AT_ONCE, most - done) if limit else most
@@ -220,8 +222,12 @@ class Cycler:
 
     @cached_property
     def multigrid(self) -> Multigrid:
-        """Return the grids."""
+        """Return the grids; collective where they are asked for first."""
         return Multigrid(self.box.kernels, self.box.halo, Accuracy(1, 0.0))
+
+    def prepare(self) -> None:
+        """Begin to compile the kernels, as `Relaxer.prepare`; collective."""
+        _ = self.multigrid
 
     def improve(self, x: Array, b: Array, equation: Stencil, limit: float, most: int) -> int:
         """Solve until no residual exceeds a limit, or rounding holds it there, from zeros on.

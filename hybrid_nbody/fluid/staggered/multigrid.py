@@ -14,7 +14,8 @@ from functools import partial
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.backends.replays import Replays
-from hybrid_nbody.fluid.solvers.halos import Halo, cells_worth_sharing
+from hybrid_nbody.fluid.solvers.coarsening import cells_kept_complete
+from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector
 from hybrid_nbody.parallel.exchange.halo import FullGrid, HaloExchange
@@ -36,7 +37,7 @@ FEWEST_PLANES = 2
 """Of a rank; if one has fewer, the grid is complete on every rank."""
 
 FEW_CELLS = 1 << 12
-"""Grids of at most as many cells, and all coarser ones, take a GPU a single launch."""
+"""Complete grids of at most as many cells, and all coarser ones, take a GPU a single launch."""
 
 
 @dataclass(frozen=True)
@@ -74,13 +75,13 @@ class Multigrid:
     def __init__(self, grid: Grid, coefficients: Coefficients, memory: Array) -> None:
         self.replays = Replays(grid.backend)
         self.levels = [Level(grid, coefficients, memory, memory, memory)]
-        self.most_complete = cells_worth_sharing(grid.backend, grid.halo)
+        self.kept_complete = cells_kept_complete(grid.backend, grid.halo)
         while max(self.levels[-1].grid.cells) > 1:
             self.levels.append(self._next(self.levels[-1]))
         self.coarsen()
 
     def _next(self, fine: Level) -> Level:
-        grid = coarser(fine.grid, self.most_complete)
+        grid = coarser(fine.grid, self.kept_complete)
         found = Coefficients.empty(grid, GROWTH * fine.coefficients.even)
         return Level(grid, found, grid.zeros(), grid.zeros(), grid.zeros())
 
@@ -191,15 +192,15 @@ def coloured(grid: Grid) -> bool:
     return all(n % 2 == 0 or n == 1 for n, wraps in pairs if wraps)
 
 
-def coarser(grid: Grid, most: int) -> Grid:
+def coarser(grid: Grid, kept_complete: int) -> Grid:
     """Return the grid of half the cells, rounded up, along each axis.
 
-    It is complete on every rank if it has no more than `most` cells, or ranks too few planes.
+    It is complete on every rank if it has at most `kept_complete` cells, or ranks too few planes.
     """
     nx, ny, nz = grid.cells
     cells = (-(-nx // 2), -(-ny // 2), -(-nz // 2))
     partition = coarse_partition(grid.halo.partition)
-    shared = min(partition.counts) >= FEWEST_PLANES and math.prod(cells) > most
+    shared = min(partition.counts) >= FEWEST_PLANES and math.prod(cells) > kept_complete
     halo: Halo = FullGrid(cells[2], grid.periodic[2])
     if isinstance(grid.halo, HaloExchange) and not grid.halo.alone and shared:
         ranks = grid.halo.communicator
@@ -258,7 +259,7 @@ class Transfer:
     def _region(self, axis: int | None) -> Region:
         """Return the cells that this rank makes, in a view, and the last faces across an axis."""
         nx, ny, _ = self.coarse.cells
-        last = self.own.stop == self.partition.total
+        last = self.fine.first + self.fine.planes == self.fine.cells[2]
         above = int(axis == 2 and last)
         return 1, self._made + 1 + above, 1, ny + 1 + (axis == 1), 1, nx + 1 + (axis == 0)
 

@@ -33,10 +33,21 @@ class Scalars:
             ratio = self._implicit_ratio(name, dt)
             if ratio:
                 step.diffusion.spread(field, self.ghosts.scalar[name], self.grid.region, ratio)
-            for array in (field, self.before):
-                self.solids.blank(array)
-            step.budget.finish(name, self.before, field)
+            self.solids.blank(field)
+            self._sum_changes(name)
             step.repeat(self._fill, name)
+
+    def _sum_changes(self, name: str) -> None:
+        """Sum what a scalar gained and lost, and correct that, in a closed box."""
+        budget = self.stepper.budget
+        if budget.closed:
+            self.solids.blank(self.before)
+            budget.finish(name, self.before, self.fields[name])
+
+    def _needs_before(self, name: str) -> bool:
+        """Return whether anything follows from what a scalar was before it is carried."""
+        spreads = self.physics.diffusivity[name] > 0.0
+        return self.stepper.budget.closed or spreads or not self.physics.second_order
 
     def _implicit_ratio(self, name: str, dt: float) -> float:
         """Return the part of the diffusion of a scalar in a time that is solved for."""
@@ -47,7 +58,8 @@ class Scalars:
         """Carry a scalar along the flow, with the explicit part of its diffusion."""
         field, kind = self.fields[name], self.ghosts.scalar[name]
         self.extend(name)
-        self.grid.program.run("copy", self.grid.everywhere, field, self.before)
+        if self._needs_before(name):
+            self.grid.program.run("copy", self.grid.everywhere, field, self.before)
         if self.physics.second_order:
             self._add_diffusion(name, dt)
             self._carry_to_second_order(name)

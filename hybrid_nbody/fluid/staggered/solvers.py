@@ -19,6 +19,9 @@ AT_ONCE = 10
 class PressureSolver(Protocol):
     """Finds the potential whose gradient has the divergence of a velocity."""
 
+    def prepare(self) -> None:
+        """Begin to compile what functions of a cell do not do; collective."""
+
     def refresh(self) -> None:
         """Take over what obstacles leave open now."""
 
@@ -52,6 +55,10 @@ class InBox:
         self.improver = improver
         self.x = x
 
+    def prepare(self) -> None:
+        """See `PressureSolver`."""
+        self.improver.prepare()
+
     def refresh(self) -> None:
         """See `PressureSolver`; there are no obstacles."""
 
@@ -82,6 +89,9 @@ class OpenFaces:
         self.right_side = RightSide(grid, solids)
         self.coefficients = Coefficients.empty(grid, 1.0)
         set_coefficients(self.coefficients, grid, solids)
+
+    def prepare(self) -> None:
+        """See `PressureSolver`; functions of a cell do all."""
 
     def refresh(self) -> None:
         """See `PressureSolver`."""

@@ -59,9 +59,18 @@ class Stepper:
         self.scalars = Scalars(self)
         self.regions = tuple(grid.open_faces(axis) for axis in AXES)
         self.inner = tuple(grid.inner_faces(axis) for axis in AXES)
-        for axis in AXES if physics.viscosity else ():
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Begin to compile the kernels of boxes; a GPU goes on with that in the background.
+
+        Else the first step might do that: neither a fluid at rest nor a run that is resumed solves
+        anything before.
+        """
+        self.projection.solver.prepare()
+        for axis in AXES if self.physics.viscosity else ():
             self.diffusion.prepare(axis)
-        if any(physics.diffusivity.values()):
+        if any(self.physics.diffusivity.values()):
             self.diffusion.prepare(None)
 
     def begin(self, time: float) -> None:

@@ -66,3 +66,18 @@ def test_where_fluid_flows_in_and_out_there_is_no_such_error(backend):
     stepper, _ = stirred(backend, True, faces=TUNNEL)
     assert "advection_error" not in measured(stepper)
     assert measured(stepper).keys() <= quantities_of(stepper).keys()
+
+
+@pytest.mark.parametrize("second_order", [False, True])
+@pytest.mark.parametrize("faces", [WALLS, TUNNEL], ids=["closed", "open"])
+@pytest.mark.parametrize("diffusivity", [0.0, 1e-3])
+def test_a_scalar_is_kept_as_it_was_where_that_is_of_use(backend, faces, second_order, diffusivity):
+    """Of sums in a closed box, of diffusion, and of advection of first order."""
+    physics = Physics(0.0, {"density": diffusivity}, {}, second_order)
+    stepper = make_stepper(backend, this_rank(), CELLS, faces, physics)
+    put(stepper, eddy, block)
+    stepper.advection.follow(stepper.state.velocity, 0.1)
+    stepper.memory.potential[...] = 7.0
+    stepper.scalars.carry(0.1)
+    kept = not (backend.download(stepper.memory.potential) == 7.0).all()
+    assert kept == (faces is WALLS or diffusivity > 0.0 or not second_order)

@@ -20,11 +20,13 @@ from support.staggered import (
 
 from hybrid_nbody.fluid.obstacles import Sphere
 from hybrid_nbody.fluid.solvers import multigrid as in_boxes
-from hybrid_nbody.fluid.staggered import multigrid, solids
-from hybrid_nbody.fluid.staggered.boxes import Box, Colours
+from hybrid_nbody.fluid.staggered import boxes, multigrid, solids
+from hybrid_nbody.fluid.staggered.boxes import Box, Colours, Relaxer
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients
 from hybrid_nbody.fluid.staggered.faces import Face, Faces
 from hybrid_nbody.fluid.staggered.pressure import Accuracy, subtract_gradient
+from hybrid_nbody.fluid.staggered.solvers import InBox
+from hybrid_nbody.fluid.stencil import POISSON
 
 CELLS = (12, 8, 6)
 ITERATIONS = {"conjugate-gradients": 40, "multigrid": 100, "red-black": 2000}
@@ -66,10 +68,8 @@ def test_a_gradient_is_subtracted_at_open_faces_alone(backend, communicator, fac
     stepper = stepper_of(backend, communicator, faces, "red-black")
     grid, state = stepper.grid, stepper.state
     x = grid.backend.upload(np.random.default_rng(2).normal(size=grid.shape))
-    arrays = (*state.velocity, state.pressure)
-    before = [grid.backend.download(array).copy() for array in (*arrays, x)]
+    *velocity, potential = (grid.backend.download(a).copy() for a in (*state.velocity, x))
     subtract_gradient(stepper.solids, state.velocity, x, 0.5)
-    *velocity, _, potential = before
     for axis, expected in enumerate(velocity):
         k0, k1, j0, j1, i0, i1 = grid.open_faces(axis)
         faces_of_axis = (slice(k0, k1), slice(j0, j1), slice(i0, i1))
@@ -92,10 +92,18 @@ def test_a_projection_adds_to_the_pressure_what_it_subtracts(backend, communicat
     assert np.abs(added).max() > 1e-3
     for axis, old in enumerate(velocity):
         k0, k1, j0, j1, i0, i1 = grid.inner_faces(axis)
-        inner = (slice(max(k0, 2), min(k1, grid.planes)), slice(j0, j1), slice(i0, i1))
-        slope = added - np.roll(added, 1, axis=2 - axis)
-        change = old - grid.backend.download(state.velocity[axis])
-        np.testing.assert_allclose(change[inner], slope[inner], rtol=0, atol=1e-12)
+        inner = (slice(k0, k1), slice(j0, j1), slice(i0, i1))
+        slope = (added - np.roll(added, 1, axis=2 - axis))[inner]  # ghosts have been filled, too
+        change = (old - grid.backend.download(state.velocity[axis]))[inner]
+        np.testing.assert_allclose(change, slope, rtol=0, atol=1e-12)
+        assert sum(communicator.gather(slope.size)) == faces_between_cells(grid, axis)
+
+
+def faces_between_cells(grid, axis):
+    """Return the number of faces across an axis that lie between two cells, on all ranks."""
+    cells = list(grid.cells)
+    cells[axis] -= not grid.periodic[axis]
+    return np.prod(cells)
 
 
 @pytest.mark.parametrize("method", ["multigrid", "red-black"])
@@ -152,6 +160,25 @@ def test_without_a_tolerance_all_iterations_are_done(backend, communicator, meth
     assert (stepper.projection.iterations, stepper.projection.solves) == (3, 1)
 
 
+def shared_grids(stepper):
+    """Return the cells of the coarse grids that ranks share."""
+    solver = stepper.projection.solver
+    if isinstance(solver, InBox):
+        return [level.cells for level in solver.improver.multigrid.levels[1:] if level.shared]
+    grids = [level.grid for level in solver.multigrid.levels[1:]]
+    return [grid.cells for grid in grids if not grid.halo.alone]
+
+
+PARTS = [(5, 4, 13), (3, 2, 7)]
+"""Coarse grids of more than 8 cells."""
+
+SHARED = {
+    "multigrid": {1: [], 2: PARTS[:1], 3: PARTS[:1], 4: []},
+    "conjugate-gradients": {1: [], 2: PARTS, 3: PARTS, 4: PARTS[:1]},
+}
+"""Those of which every rank has enough planes, by the number of ranks."""
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("most", [8, 1 << 20], ids=["shared", "complete"])
 @pytest.mark.parametrize("obstacles", [(), BALL], ids=["plain", "ball"])
@@ -165,6 +192,8 @@ def test_coarse_grids_may_be_shared_or_complete(
     alone, shared = (
         stepper_of(backend, ranks, WALLS, method, **more) for ranks in (this_rank(), communicator)
     )
+    assert shared_grids(alone) == []
+    assert shared_grids(shared) == (SHARED[method][communicator.size] if most == 8 else [])
     for stepper in (alone, shared):
         advance(stepper, 0.0, 0.02)
     planes = slice(shared.grid.first, shared.grid.first + shared.grid.planes)
@@ -247,6 +276,32 @@ def test_a_box_holds_the_faces_between_walls_alone(backend):
     sizes = [(12, 8, 6), (11, 8, 6), (12, 7, 6), (12, 8, 5)]
     assert [box.cells for box in boxes] == sizes
     assert [box.first for box in boxes] == [(1, 1, 1), (1, 1, 2), (1, 2, 1), (2, 1, 1)]
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_solutions_begin_from_zero_whatever_arrays_hold(backend, most):
+    grid = stepper_of(backend, this_rank(), WALLS, "red-black").grid
+    box = Box(grid, None, Colours(grid.planes), grid.zeros)
+    x, b = box.pair()
+    found = grid.zeros()
+    x[...] = np.nan
+    box.kernels.clear(b)
+    assert Relaxer(box).improve(x, b, POISSON, 0.0, most) == most
+    box.set(x, found)
+    assert not backend.download(found).any()
+
+
+@pytest.mark.parametrize("method", ["multigrid", "red-black"])
+def test_no_step_of_a_resumed_run_has_to_make_kernels(backend, monkeypatch, method):
+    accuracy = Accuracy(TOLERANCE["f8"], ITERATIONS[method], method)
+    given = (backend, this_rank(), CELLS, WALLS, still(VISCOSITY, False), "f8")
+    stepper = make_stepper(*given, accuracy=accuracy)
+    for name in ("make_kernels", "Multigrid"):
+        monkeypatch.delattr(boxes, name)
+    stepper.state.velocity[0][:, 3:5, 3:9] = 1.0
+    stepper.resume(0.0)
+    advance(stepper, 0.0, 0.02)
+    assert stepper.projection.iterations > 0
 
 
 class BoxOfPlanes:
