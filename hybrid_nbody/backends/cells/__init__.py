@@ -53,7 +53,7 @@ def over_cells(function: Function) -> Function:
 
 
 def over_rows(function: Function) -> Function:
-    """Mark the same, for short functions of several arrays that change elements in place.
+    """Mark the same, for short functions that change elements in place, or set them from a few.
 
     The threads of a block on a GPU lie along rows: a tenth to a third faster for these, but slower
     for long functions, which share more of what they read with threads above and beside them.

@@ -20,6 +20,9 @@ from hybrid_nbody.backends.launch import CudaModule
 BLOCK = (32, 4, 2)
 """Threads of a block along x, y and z."""
 
+DEEP_BLOCK = (32, 8, 1)
+"""The same where each takes several planes."""
+
 ROW_WIDTHS = (256, 128, 64)
 """Of the blocks of functions that are `over_rows`, from the best one on."""
 
@@ -28,9 +31,6 @@ IDLE_PART = 0.25
 
 COLUMN_BLOCK = (1, 256, 1)
 """Threads of a block where a region is a single column, as that of ghosts is."""
-
-DEEP_BLOCK = (32, 8, 1)
-"""The same where each takes several planes."""
 
 DEPTH = 8
 """Planes of a thread at most: what it reads of the next plane is in the cache already."""

@@ -171,7 +171,7 @@ class PeerPlanes(Protocol):
     """Planes pushed into the memory of neighbouring ranks, and a device-side barrier."""
 
     def begin(self, solve: PassSolve) -> None:
-        """Push the outermost planes of both arrays of a solve, before its first pass."""
+        """Push the outermost planes of what the first pass of a solve reads, before that."""
 
     def after(self, step: Pass) -> None:
         """Push what the next pass needs of the target of a pass; combine the flags of all ranks."""
@@ -245,7 +245,8 @@ class Kernels(ColourKernels, Protocol):
         Parameters
         ----------
         x, b : array by colour
-            First guess, which becomes the solution, and right-hand side.
+            First guess, which is not read if the solve is from zero and becomes the solution, and
+            right-hand side.
         solve : Solve
         scratch : flat array or None
             Memory of the working type, two fields long, that is free until the solve is finished.

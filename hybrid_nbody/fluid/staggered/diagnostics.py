@@ -9,7 +9,7 @@ from hybrid_nbody.fluid.staggered.step import Stepper
 from hybrid_nbody.simulation.model import Quantity
 
 LARGEST_DIVERGENCE = 0.05
-"""Of what is left after a projection, relative to the largest speed in a cell."""
+"""Of what is left after a projection, relative to the largest speed of fluid and obstacles."""
 
 QUANTITIES = {
     "kinetic_energy": Quantity(

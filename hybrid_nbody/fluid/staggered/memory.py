@@ -21,7 +21,8 @@ class Memory:
     cell_scratch : array
         Of advection, and of coarse grids.
     potential : array
-        What a projection subtracts the gradient of.
+        What a projection subtracts the gradient of; during advection, a field as it was before,
+        such as the scalar that `Scalars.carry` carries.
     colours : Colours
     """
 

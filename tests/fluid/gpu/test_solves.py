@@ -54,9 +54,9 @@ def test_a_first_guess_that_is_known_to_be_zero(backend, case, dtype, way, itera
     results = []
     for from_zero in (False, True):
         x = kernels.colours()
-        x[...] = 5.0 if from_zero else 0.0
+        x[...] = np.nan if from_zero else 0.0
         solve = Solve(stencil, NEVER_MET, iterations, from_zero)
-        scratch = kernels.backend.upload(np.full(3 * x.size, 7.0, kernels.dtype))
+        scratch = kernels.backend.upload(np.full(3 * x.size, np.nan, kernels.dtype))
         relax(kernels, x, right, solve, scratch)
         results.append(merged(kernels, x))
     np.testing.assert_array_equal(*results)
@@ -247,6 +247,31 @@ def test_shared_passes_have_the_bits_of_one_rank(
     parts = relax_on_threads(
         backend, case, dtype, cuts, peers, x, b, Solve(stencil, tolerance, iterations)
     )
+    assert all(statistics == whole.statistics() for _, statistics in parts)
+    np.testing.assert_array_equal(
+        np.concatenate([found for found, _ in parts]), merged(whole, together)
+    )
+
+
+@pytest.mark.parametrize("name", ["walls", "odd", "periodic"])
+@pytest.mark.parametrize("iterations", [0, 2, 3, 5])
+@pytest.mark.parametrize("tolerance", [NEVER_MET, 0.3])
+@pytest.mark.parametrize("peers", [False, True])
+def test_shared_passes_from_zero_read_nothing_of_x(
+    backend, dtype, name, peers, iterations, tolerance
+):
+    """In one, two and three passes, or none; x holds what is no number on all ranks."""
+    (nx, ny, _), boundary = CASES[name]
+    planes = 13 if not boundary.periodic[2] else 14
+    case = (nx, ny, planes), boundary
+    b = values(case, 2)
+    whole, stencil = make(backend, case, dtype), diffusion(0.7, ghosts_of_signs(1, -1, 1))
+    together, right = colours_of(whole, 0.0 * b), colours_of(whole, b)
+    whole.reset_statistics()
+    relax(whole, together, right, Solve(stencil, tolerance, iterations), None)
+    cuts = (0, 5, 9, planes) if peers else (0, 1, 5, 6, planes)
+    solve = Solve(stencil, tolerance, iterations, from_zero=True)
+    parts = relax_on_threads(backend, case, dtype, cuts, peers, np.nan * b, b, solve)
     assert all(statistics == whole.statistics() for _, statistics in parts)
     np.testing.assert_array_equal(
         np.concatenate([found for found, _ in parts]), merged(whole, together)

@@ -34,7 +34,10 @@ def largest(k: Int, j: Int, i: Int, a: Cells) -> Real:
 def descend(
     k: Int, j: Int, i: Int, x: Cells, r: Cells, direction: Cells, image: Cells, step: Real
 ) -> None:
-    """Go a step along a direction, and subtract its image from the residual."""
+    """Go a step along a direction, and subtract its image from the residual.
+
+    Everything is read first: to a compiler, what follows a write may depend on it and has to wait.
+    """
     further = x[k, j, i] + step * direction[k, j, i]
     left = r[k, j, i] - step * image[k, j, i]
     x[k, j, i] = further

@@ -72,46 +72,46 @@ def largest_divergence(
 
 @over_rows
 def subtract_gradient(
-    k: Int, j: Int, i: Int, a: Cells, p: Cells, factor: Real, masked: Int, opening: Cells,
+    k: Int, j: Int, i: Int, a: Cells, x: Cells, factor: Real, masked: Int, opening: Cells,
     dk: Int, dj: Int, di: Int,
 ) -> None:  # fmt: skip
-    """Subtract the gradient of p from a component; `d*` lead to the cell at its low side."""
+    """Subtract a multiple of the gradient of x from a component; `d*` lead to its low side."""
     if masked != 1 or opening[k, j, i] > 0.0:
-        a[k, j, i] -= factor * (p[k, j, i] - p[k + dk, j + dj, i + di])
+        a[k, j, i] -= factor * (x[k, j, i] - x[k + dk, j + dj, i + di])
 
 
 @over_rows
 def subtract_gradients(
-    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, p: Cells, factor: Real,
+    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, x: Cells, factor: Real,
     first_k: Int, first_j: Int, first_i: Int,
 ) -> None:  # fmt: skip
-    """Subtract the gradient of p from all components at the low faces of a cell.
+    """Subtract a multiple of the gradient of x from all components at the low faces of a cell.
 
     Faces before `first_*` are given and stay. Everything is read before anything changes.
     """
-    own = p[k, j, i]
-    x = u[k, j, i] - factor * (own - p[k, j, i - 1])
-    y = v[k, j, i] - factor * (own - p[k, j - 1, i])
-    z = w[k, j, i] - factor * (own - p[k - 1, j, i])
+    own = x[k, j, i]
+    new_u = u[k, j, i] - factor * (own - x[k, j, i - 1])
+    new_v = v[k, j, i] - factor * (own - x[k, j - 1, i])
+    new_w = w[k, j, i] - factor * (own - x[k - 1, j, i])
     if i >= first_i:
-        u[k, j, i] = x
+        u[k, j, i] = new_u
     if j >= first_j:
-        v[k, j, i] = y
+        v[k, j, i] = new_v
     if k >= first_k:
-        w[k, j, i] = z
+        w[k, j, i] = new_w
 
 
 @over_rows
 def subtract_potential(
-    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, x: Cells, p: Cells, part: Real,
+    k: Int, j: Int, i: Int, u: Cells, v: Cells, w: Cells, x: Cells, p: Cells, factor: Real,
     first_k: Int, first_j: Int, first_i: Int,
 ) -> None:  # fmt: skip
-    """Subtract the gradient of a potential x as above, and add a part of x to a pressure p."""
+    """Subtract the gradient of x as above, and add a multiple of x to a pressure p."""
     own = x[k, j, i]
     new_u = u[k, j, i] - (own - x[k, j, i - 1])
     new_v = v[k, j, i] - (own - x[k, j - 1, i])
     new_w = w[k, j, i] - (own - x[k - 1, j, i])
-    p[k, j, i] += part * own
+    p[k, j, i] += factor * own
     if i >= first_i:
         u[k, j, i] = new_u
     if j >= first_j:
