@@ -1,10 +1,12 @@
 """The model of ``bench scaling``: fits to known coefficients, and predictions by hand."""
 
+import json
 import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.configs import loads
 
 from hybrid_nbody.benchmarks.scaling.forecast import (
     SCHEMES,
@@ -18,7 +20,13 @@ from hybrid_nbody.benchmarks.scaling.forecast import (
     hidden,
     in_a_row,
 )
-from hybrid_nbody.benchmarks.scaling.problems import Fluid, Gravity, Network
+from hybrid_nbody.benchmarks.scaling.problems import (
+    FLUIDS,
+    Fluid,
+    Gravity,
+    Network,
+    problem_of,
+)
 
 RANKS = (1, 2, 4)
 NETWORK = Network(latency=1e-6, bandwidth=1e10)
@@ -235,3 +243,17 @@ def test_a_rank_does_as_much_where_the_problem_grows(ranks):
 def test_the_largest_share_of_a_problem_that_stays(ranks):
     assert Gravity("strong", 1000, "ring").share(ranks) == math.ceil(1000 / ranks) * 1000
     assert Fluid("strong", 32, 20).share(ranks) == 32 * 32 * math.ceil(32 / ranks)
+
+
+@pytest.mark.parametrize("model", ["staggered", "ball"])
+def test_fluids_have_as_much_to_do_on_each_rank(model):
+    """In units of cells and steps all ranks have the same fluid; and a ball each."""
+    weak = FLUIDS[model]("weak", 16, 20)
+    alone, together = (loads(json.dumps(weak.config(ranks)), model) for ranks in (1, 4))
+    assert together.grid.cells == (16, 16, 64)
+    for config in (alone, together):
+        h = 1 / max(config.grid.cells)
+        assert config.fluid.viscosity * config.time.dt / h**2 == pytest.approx(8e-4, rel=1e-12)
+    balls = (1, 4) if model == "ball" else (0, 0)
+    assert (len(alone.obstacles), len(together.obstacles)) == balls
+    assert problem_of({"model": model, "kind": "weak", "size": 16, "sweeps": 20}) == weak

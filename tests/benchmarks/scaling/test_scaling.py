@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from support.bodies import make_backend
 from support.command import ROOT, call
-from support.configs import loads
 
 from hybrid_nbody.benchmarks import add_arguments
 from hybrid_nbody.benchmarks.harness.machine import Devices
@@ -259,22 +258,6 @@ def test_trees_share_bodies_or_grow_with_the_ranks():
     assert "exchange" not in values["compute"]
     row = {"model": "fmm", "kind": "weak", "size": 1000, "exchange": "tree"}
     assert problem_of(row) == weak
-
-
-@pytest.mark.parametrize("model", ["staggered", "ball"])
-def test_fluids_have_as_much_to_do_on_each_rank(model):
-    """In units of cells and steps all ranks have the same fluid; and a ball each."""
-    asked = settings("--models", model, "--kinds", "weak", "--cells", "16", size=4)
-    (weak,) = asked.series(SIZES["cpu"])
-    alone, together = (loads(json.dumps(asked.values(weak, ranks)), model) for ranks in (1, 4))
-    assert together.grid.cells == (16, 16, 64)
-    for config in (alone, together):
-        h = 1 / max(config.grid.cells)
-        assert config.fluid.viscosity * config.time.dt / h**2 == pytest.approx(8e-4, rel=1e-12)
-    assert (len(alone.obstacles), len(together.obstacles)) == (
-        (1, 4) if model == "ball" else (0, 0)
-    )
-    assert problem_of({"model": model, "kind": "weak", "size": 16, "sweeps": weak.sweeps}) == weak
 
 
 def test_trees_have_a_size_of_their_own():
