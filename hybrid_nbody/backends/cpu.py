@@ -144,6 +144,13 @@ class CpuBackend(Backend):
         return end - start
 
 
+def usable_cores() -> int:
+    """Return the cores that this process may use; ``NUMBA_NUM_THREADS`` can lower them."""
+    available = len(os.sched_getaffinity(0))
+    allowed = os.environ.get("NUMBA_NUM_THREADS", "")
+    return min(available, int(allowed)) if allowed.isdecimal() and int(allowed) else available
+
+
 def prepare_numba(threads: int) -> None:
     """Choose Numba's threads and cache folder, which it reads when it is first imported."""
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.cpu import CpuBackend, usable_cores
 from hybrid_nbody.backends.gpu import GpuBackend, gpu_identities
 from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.errors import InputError
@@ -169,7 +169,7 @@ def distribute_gpus(visible: Sequence[Sequence[str]]) -> list[GpuChoice]:
 
 def _threads(asked: str | int, name: str, communicator: Communicator) -> int:
     """Return the CPU threads of this rank; a hybrid one leaves a core to feed its GPU."""
-    free = free_cores(communicator, name)
+    free = min(free_cores(communicator, name), usable_cores())
     if isinstance(asked, int):
         return asked
     return max(1, free - 1) if name == "hybrid" else free

@@ -11,7 +11,12 @@ from support.ranks import ThreadRank, on_threads
 from hybrid_nbody.backends.gpu import REMEDY
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel import placement
-from hybrid_nbody.parallel.placement import assign_device, distribute_gpus, free_cores
+from hybrid_nbody.parallel.placement import (
+    _threads,
+    assign_device,
+    distribute_gpus,
+    free_cores,
+)
 
 
 @pytest.fixture
@@ -267,3 +272,13 @@ def test_threads_are_a_share_of_the_cores_by_default(communicator):
     assert assign_device("cpu", "auto", communicator).backend.threads == max(
         1, cores // communicator.size
     )
+
+
+@pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("64", 2), ("none", 2)])
+def test_threads_are_no_more_than_numba_is_allowed(monkeypatch, limit, threads):
+    """By default: more that are asked for are refused."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setenv("NUMBA_NUM_THREADS", limit)
+    node = SimpleNamespace(allgather=lambda mine: [mine])
+    assert _threads("auto", "cpu", SimpleNamespace(node=node)) == threads
+    assert _threads(2, "cpu", SimpleNamespace(node=node)) == 2

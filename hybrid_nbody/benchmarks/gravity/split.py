@@ -13,11 +13,11 @@ from matplotlib.ticker import PercentFormatter
 
 from hybrid_nbody.analysis import style
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.cpu import CpuBackend, usable_cores
 from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.backends.timing import seconds_of
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
-from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
+from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Action, Column, Row, Stop, Times
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import ProductionRun, massive_box
@@ -89,9 +89,10 @@ def run(arguments: Namespace) -> int:
 
 def read_threads(text: str | None) -> int:
     """Return the threads of the CPU, all cores unless fewer are asked for; raise `InputError`."""
-    threads = cores() if text is None else options.number("--threads", text)
-    if threads > cores():
-        raise InputError(f"--threads: at most {cores()}, the cores of this process (got {threads})")
+    threads = usable_cores() if text is None else options.number("--threads", text)
+    if threads > usable_cores():
+        most = f"at most {usable_cores()}, the cores of this process"
+        raise InputError(f"--threads: {most} (got {threads})")
     return threads
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybrid_nbody import __version__
-from hybrid_nbody.backends.cpu import CpuBackend, available_memory
+from hybrid_nbody.backends.cpu import CpuBackend, available_memory, usable_cores
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
 from hybrid_nbody.backends.timing import seconds_of
@@ -60,7 +60,7 @@ class Devices:
     @cached_property
     def facts(self) -> dict[str, Any]:
         """Hardware and versions; it takes a moment to find them, the C compiler's above all."""
-        host = {**self.cpu.facts(), "cores": cores(), "c_compiler": compiler_version()}
+        host = {**self.cpu.facts(), "cores": usable_cores(), "c_compiler": compiler_version()}
         versions = {"hybrid_nbody": __version__, "python": platform.python_version()}
         packages = {name: metadata.version(name) for name in PACKAGES}
         return {**host, **(self.gpu.facts() if self.gpu else {}), **versions, **packages}
@@ -79,19 +79,12 @@ class Devices:
         return f"{cpu}; {facts['gpu']}, {facts['multiprocessors']} multiprocessors"
 
 
-def cores() -> int:
-    """Return the cores that this process may use; ``NUMBA_NUM_THREADS`` can lower them."""
-    available = len(os.sched_getaffinity(0))
-    allowed = os.environ.get("NUMBA_NUM_THREADS", "")
-    return min(available, int(allowed)) if allowed.isdecimal() and int(allowed) else available
-
-
 def find_devices(asked: str = "auto", remedy: str = "") -> Devices:
     """Return the devices of this machine: ``cpu`` leaves a GPU alone, ``gpu`` demands one."""
     if promised_ranks() > 1:
         what = f"one process, not in {promised_ranks()}"
         raise InputError(f"this benchmark runs in {what}: start it without mpirun")
-    cpu = CpuBackend(cores())
+    cpu = CpuBackend(usable_cores())
     if asked == "cpu":
         return Devices(cpu, None, "not asked for")
     try:

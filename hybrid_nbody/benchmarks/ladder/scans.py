@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from hybrid_nbody.analysis import style
-from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.backends.cpu import CpuBackend, usable_cores
 from hybrid_nbody.benchmarks.harness import measure, options, pictures
-from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, cores, find_devices
+from hybrid_nbody.benchmarks.harness.machine import Devices, check_memory, find_devices
 from hybrid_nbody.benchmarks.harness.measure import Column, Row, Stop, alike, digits
 from hybrid_nbody.benchmarks.harness.record import Plan, Task, carry_out
 from hybrid_nbody.benchmarks.harness.runs import box, massive_box, measured
@@ -43,7 +43,7 @@ THREADS_COLUMNS = (
 def run_threads(arguments: Namespace) -> int:
     """Carry out ``bench threads`` and return the exit code."""
     repeats = arguments.repeats
-    most = cores()
+    most = usable_cores()
     counts = list(range(1, most + 1)) if most <= SEVERAL else measure.doubling(most)
     if arguments.threads is not None:
         counts = options.numbers("--threads", arguments.threads, 1, most)
