@@ -78,7 +78,8 @@ class Forks:
             return json.loads(text), descriptors
         for descriptor in descriptors:
             os.close(descriptor)
-        connection.send(str(child).encode())
+        with contextlib.suppress(OSError):  # who asked has gone, as its connection tells below
+            connection.send(str(child).encode())
         self.children[child] = connection
         self.selector.register(connection, selectors.EVENT_READ, lambda: self._forget(child))
         return None
