@@ -164,14 +164,14 @@ def _kind(condition: Condition) -> str:
 def _fault_across(name: str, condition: Condition) -> str:
     """Return what is wrong with the component of a velocity across the face that has it."""
     axis = NAMES.index(name) // 2
-    if isinstance(condition, Moving) and not _is_zero(condition.moving[axis]):
+    if isinstance(condition, Moving) and _number(condition.moving[axis]) != 0.0:
         return (
             f"the wall {name} can move along itself only: its component along {name[0]} must be 0"
         )
     if isinstance(condition, Inflow) and isinstance(condition.inflow, tuple):
-        across = condition.inflow[axis]
+        across = _number(condition.inflow[axis])
         inwards = 1.0 if name.endswith("-") else -1.0
-        if not isinstance(across, str) and across * inwards <= 0:
+        if across is not None and across * inwards <= 0:
             sign = "greater" if inwards > 0 else "less"
             return (
                 f"nothing flows in at {name}: the component along {name[0]} must be {sign} than 0"
@@ -313,9 +313,9 @@ def _read(table: Table, name: str) -> None:
         raise InputError(f"fluid.boundary.{name}.inflow: {table.path} {error}") from None
 
 
-def _is_zero(component: float | str) -> bool:
-    """Return whether a component of a velocity is 0, also as a formula of that number alone."""
+def _number(component: float | str) -> float | None:
+    """Return a component of a velocity that is a number, also as a formula of that number alone."""
     try:
-        return float(component) == 0.0
+        return float(component)
     except ValueError:
-        return False
+        return None

@@ -181,6 +181,9 @@ BAD = {
     "{x+: {inflow: [1, 0, 0]}, x-: outflow}": [
         ".x+: nothing flows in at x+: the component along x must be less than 0"
     ],
+    "{x-: {inflow: ['-1', 0, 0]}, x+: outflow}": [
+        ".x-: nothing flows in at x-: the component along x must be greater than 0"
+    ],
     "{x-: {inflow: 1}, x+: outflow}": [
         f".x-.inflow: {VELOCITY}, or the name of a CSV or NPZ file (got 1)"
     ],
