@@ -10,6 +10,7 @@ from hybrid_nbody.backends.finite import first_bad
 from hybrid_nbody.fluid.kernels.gpu.red_black import EARLY_PUSH
 from hybrid_nbody.nbody.kernels.gpu.steps import MOVES
 from hybrid_nbody.nbody.precision import PRECISIONS
+from hybrid_nbody.parallel.transport.peer_barrier import BARRIER
 
 MODEL = "Paper GPU"
 
@@ -136,6 +137,7 @@ KINDS = {
     "EarlyPush": EARLY_PUSH,
     "Moves": MOVES,
     "Motion": np.dtype("f8"),
+    "PeerBarrier": BARRIER,
 }
 """Types of arguments other than the working type."""
 
@@ -154,6 +156,8 @@ def declared(text, name):
 
 def kind_of(text, real):
     """Return the type of what a parameter is, or points to."""
+    if "*const *" in text:
+        return np.dtype("u8")  # addresses
     return KINDS.get(re.search(r"(\w+) ?\*?\w+$", text)[1], real)
 
 

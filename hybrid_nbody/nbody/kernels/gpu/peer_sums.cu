@@ -90,17 +90,17 @@ __device__ inline void add_up(const PeerBarrier &barrier, int slots, double scal
     leave_together(barrier, gridDim.x);
 }
 
-#define ADD_UP(name, COMPONENTS, WORDS)                                                            \
-    extern "C" __global__ void name(const __grid_constant__ PeerBarrier barrier, int slots,        \
-                                    double scale, const int *order, const int *chunks,             \
-                                    const int *starts, const double *const *sums,                  \
-                                    double *const *results, const int *first_bodies) {             \
+#define ADD_UP_KERNEL(name, COMPONENTS, WORDS)                                                     \
+    extern "C" __global__ void                                                                     \
+        name(const __grid_constant__ PeerBarrier barrier, int slots, double scale,                 \
+             const int *order, const int *chunks, const int *starts, const double *const *sums,    \
+             double *const *results, const int *first_bodies) {                                    \
         add_up<COMPONENTS, WORDS>(barrier, slots, scale, order, chunks, starts,                    \
                                   {sums, results, first_bodies});                                  \
     }
 
-ADD_UP(add_up_accelerations, 3, 3)
-ADD_UP(add_up_accelerations_and_jerks, 6, 4)
+ADD_UP_KERNEL(add_up_accelerations, 3, 3)
+ADD_UP_KERNEL(add_up_accelerations_and_jerks, 6, 4)
 
 // Clear the sums of this rank, and count its tiles from the first one again.
 extern "C" __global__ void clear(int slots, int number_of_rows, const int *chunks,

@@ -77,11 +77,9 @@ class PeerSums:
         self.rank = rank
         self.ranks = partition.size
         self.own = partition.share(rank)
-        shares = [partition.share(other) for other in range(self.ranks)]
-        first_bodies = [*(share.start for share in shares), partition.total]
-        self.first_bodies = backend.upload(np.array(first_bodies, "i4"))
-        self.nothing = backend.zeros(1, "f8")
-        self.found: dict[int, Array] = {}
+        self.first_bodies = backend.upload(np.array(partition.offsets, "i4"))
+        self.no_result = backend.zeros(1, "f8")
+        self.found: dict[tuple[str, int], Array] = {}
         self.module = CudaModule(backend, SOURCE, defines(self.ranks), OPTIONS)
         self.module.load(*KERNELS)
         self.barrier = PeerBarrier(backend, memory, rank, self.ranks, WHAT)
@@ -118,14 +116,14 @@ class PeerSums:
 
     def _addresses(self, array: Array) -> Array:
         """Return where each rank has this array; the first call is collective."""
-        return self._known(array.data.ptr, array)
+        return self._known(("array", array.data.ptr), array)
 
     def _results(self, sums: PairSums) -> Array:
-        """Return the same of results; a rank without bodies has none, and nobody asks for them."""
-        result = sums.result if sums.result.size else self.nothing
-        return self._known(-sums.by_slot.data.ptr, result)
+        """Return where each rank has the results; one without bodies has none, and is not asked."""
+        result = sums.result if sums.result.size else self.no_result
+        return self._known(("result", sums.by_slot.data.ptr), result)
 
-    def _known(self, key: int, array: Array) -> Array:
+    def _known(self, key: tuple[str, int], array: Array) -> Array:
         """Return addresses under a key, which is new on all ranks or on none."""
         if key not in self.found:
             addresses = self.memory.addresses(array)

@@ -1,0 +1,95 @@
+"""Sums that GPUs add up in each other's memory, on paper: arguments of kernels, and addresses."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from support.paper import PaperGpu
+
+from hybrid_nbody.benchmarks.harness.runs import massive_box
+from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.gpu import peer_sums
+from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
+from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
+from hybrid_nbody.nbody.state import make_state
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport.peer_barrier import BARRIER
+
+RANKS = 3
+
+
+class PaperArray(np.ndarray):
+    """An array that says where it is, as CuPy's do."""
+
+    data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
+
+
+class PaperPeer(PaperGpu):
+    """A GPU on paper with such arrays."""
+
+    def zeros(self, shape, dtype):
+        return super().zeros(shape, dtype).view(PaperArray)
+
+    def upload(self, host):
+        return super().upload(host).view(PaperArray)
+
+
+class Memory:
+    """The memory of ranks which are all this one; counts how often all must ask."""
+
+    asked = 0
+
+    def addresses(self, array):
+        assert array.size
+        self.asked += 1
+        return [array.data.ptr] * RANKS
+
+
+@pytest.fixture
+def backend():
+    return PaperPeer(lambda *arguments: 0.0)
+
+
+@pytest.fixture
+def memory():
+    return Memory()
+
+
+@pytest.fixture(params=[[1, 1, 1], [1, 0, 2]], ids=["all", "one without bodies"])
+def shared(request, monkeypatch, backend, memory):
+    """The kernels and state of rank 1, and its sums with those of the others."""
+    barrier = SimpleNamespace(argument=np.zeros(1, BARRIER))
+    monkeypatch.setattr(peer_sums, "PeerBarrier", lambda *arguments: barrier)
+    partition = Partition.weighted(LEAST_BODIES, request.param)
+    mass = massive_box(LEAST_BODIES).mass.astype(float)
+    state = make_state(backend, partition.share(1), mass)
+    kernels = Kernels(backend, state, PairForce("single", 0.01))
+    return kernels, state, kernels.shared_sums(state, memory, partition, 1)
+
+
+def test_kernels_get_the_arguments_that_they_declare(backend, shared):
+    kernels, state, sums = shared
+    sums.collect(state.position)
+    sums.add_up(kernels.pair_accelerations(state))
+    velocity = backend.zeros((LEAST_BODIES, 3), "f8")
+    sums.add_up(kernels.pair_jerks(state, velocity, np.zeros_like(state.velocity)))
+    sums.wait()
+    found = [name for name in backend.launches if name in peer_sums.KERNELS]
+    expected = ["push_rows", "add_up_accelerations", "clear"]
+    expected += ["add_up_accelerations_and_jerks", "clear", "barrier"]
+    assert found == expected
+
+
+def test_ranks_ask_once_for_each_array_whether_they_have_bodies_or_not(shared, memory):
+    kernels, state, sums = shared
+    for _ in range(3):
+        sums.collect(state.position)
+        sums.add_up(kernels.pair_accelerations(state))
+    assert memory.asked == 3  # positions, sums, and accelerations
+
+
+def test_each_rank_knows_the_first_bodies_of_all(shared):
+    _, _, sums = shared
+    first, *_, last = sums.first_bodies.tolist()
+    assert (first, last) == (0, LEAST_BODIES)
+    assert len(sums.first_bodies) == RANKS + 1
