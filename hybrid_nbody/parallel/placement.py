@@ -169,10 +169,10 @@ def distribute_gpus(visible: Sequence[Sequence[str]]) -> list[GpuChoice]:
 
 def _threads(asked: str | int, name: str, communicator: Communicator) -> int:
     """Return the CPU threads of this rank; a hybrid one leaves a core to feed its GPU."""
-    free = min(free_cores(communicator, name), usable_cores())
+    free = free_cores(communicator, name)
     if isinstance(asked, int):
         return asked
-    return max(1, free - 1) if name == "hybrid" else free
+    return min(max(1, free - 1) if name == "hybrid" else free, usable_cores())
 
 
 def free_cores(communicator: Communicator, backend: str = "cpu") -> int:

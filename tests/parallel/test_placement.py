@@ -274,11 +274,15 @@ def test_threads_are_a_share_of_the_cores_by_default(communicator):
     )
 
 
-@pytest.mark.parametrize(("limit", "threads"), [("1", 1), ("64", 2), ("none", 2)])
-def test_threads_are_no_more_than_numba_is_allowed(monkeypatch, limit, threads):
+@pytest.mark.parametrize(
+    ("limit", "threads", "beside_a_gpu"),
+    [("1", 1, 1), ("3", 3, 3), ("64", 4, 3), ("none", 4, 3)],
+)
+def test_threads_are_no_more_than_numba_is_allowed(monkeypatch, limit, threads, beside_a_gpu):
     """By default: more that are asked for are refused."""
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1})
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {0, 1, 2, 3})
     monkeypatch.setenv("NUMBA_NUM_THREADS", limit)
-    node = SimpleNamespace(allgather=lambda mine: [mine])
-    assert _threads("auto", "cpu", SimpleNamespace(node=node)) == threads
-    assert _threads(2, "cpu", SimpleNamespace(node=node)) == 2
+    here = SimpleNamespace(node=SimpleNamespace(allgather=lambda mine: [mine]))
+    assert _threads("auto", "cpu", here) == threads
+    assert _threads("auto", "hybrid", here) == beside_a_gpu
+    assert _threads(4, "cpu", here) == 4

@@ -33,9 +33,6 @@ SIZES = {
 REHEARSED = {"bodies": [64], "bodies of a tree": [64], "cells": [8]}
 """Sizes of the short runs that find out first whether all ranks can do what is asked for."""
 
-BYTES_OF_A_CELL = 64
-"""Upper bound on what a cell of a float32 grid needs: ten arrays, windows and padding."""
-
 COLUMNS = (
     Column("ranks", "ranks that took part", "Ranks"),
     Column("model", "gravity, fmm, or which fluid"),
@@ -236,7 +233,7 @@ def _check_memory(
     """Check that a grid fits in memory: most ranks of a node, or the GPU of one of the fewest."""
     ranks = counts[0] if devices.gpu else _most(series, counts)
     sharing = 1 if devices.gpu else min(ranks, local_size)
-    needed = sharing * series.share(ranks) * BYTES_OF_A_CELL
+    needed = sharing * series.share(ranks) * series.bytes_of_a_cell
     where, free = machine.memories(devices)[-1]
     where += f" ({series.kind} scaling)"
     machine.check_fit(f"--cells: {series.size} needs", needed, where, free)

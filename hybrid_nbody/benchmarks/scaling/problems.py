@@ -95,7 +95,7 @@ class Fluid:
     """A ball of smoke that is set in motion, in a cube of `size` cells along an edge on one rank.
 
     A solve does a fixed number of red-black sweeps in float32, on the collocated grid. Weak: the
-    box grows along z.
+    box grows along z. `bytes_of_a_cell` is an upper bound on what a cell needs.
     """
 
     kind: str
@@ -105,6 +105,7 @@ class Fluid:
     model: ClassVar[str] = "fluid"
     exchange: ClassVar[str] = "halo"
     unit: ClassVar[str] = "sweeps"
+    bytes_of_a_cell: ClassVar[int] = 64
 
     def cells(self, ranks: int) -> tuple[int, int, int]:
         return self.size, self.size, self.size * (1 if self.kind == STRONG else ranks)
@@ -153,6 +154,7 @@ class Staggered(Fluid):
     """The same smoke on the staggered grid, with viscosity and diffusion: five solves a step."""
 
     model: ClassVar[str] = "staggered"
+    bytes_of_a_cell: ClassVar[int] = 72
 
     def fluid(self, ranks: int) -> dict[str, Any]:
         """Return coefficients that are the same in units of cells and steps on any ranks."""
@@ -169,6 +171,7 @@ class Ball(Staggered):
 
     model: ClassVar[str] = "ball"
     unit: ClassVar[str] = "iterations"
+    bytes_of_a_cell: ClassVar[int] = 128
 
     def fluid(self, ranks: int) -> dict[str, Any]:
         boundary = {"z-": {"inflow": [0, 0, 1]}, "z+": "outflow"}

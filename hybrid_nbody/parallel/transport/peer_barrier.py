@@ -37,8 +37,8 @@ BARRIER = np.dtype(
 """``PeerBarrier`` of ``peer_barrier.cuh``."""
 
 PEER_SECONDS = 300.0
-"""Time that a GPU waits for another one. In a run that goes well they wait for the slowest rank: at
-worst for as long as it writes a checkpoint."""
+"""Time that a GPU waits for another one by default. In a run that goes well they wait for the
+slowest rank: at worst for as long as it writes a checkpoint."""
 
 
 class Addresses(Protocol):
@@ -61,18 +61,29 @@ class PeerBarrier:
         This rank, and their number.
     what : str
         What the ranks do together, for the error that names a rank that does not answer.
+    seconds : float, optional
+        Time that they wait; default `PEER_SECONDS`.
 
     Attributes
     ----------
     argument : array of one `BARRIER`
         The barrier as an argument of kernels.
     alarm : PeerAlarm
-        Is raised on the host if a rank does not answer within `PEER_SECONDS`.
+        Is raised on the host if a rank does not answer within that time.
     """
 
-    def __init__(self, backend: "GpuBackend", memory: Addresses, rank: int, ranks: int, what: str):
-        error = partial(lost_rank, what=what, seconds=PEER_SECONDS)
-        self.alarm = PeerAlarm(backend.pinned(1, "i4"), PEER_SECONDS, error)
+    def __init__(
+        self,
+        backend: "GpuBackend",
+        memory: Addresses,
+        rank: int,
+        ranks: int,
+        what: str,
+        seconds: float | None = None,
+    ):
+        seconds = PEER_SECONDS if seconds is None else seconds
+        error = partial(lost_rank, what=what, seconds=seconds)
+        self.alarm = PeerAlarm(backend.pinned(1, "i4"), seconds, error)
         backend.host_wait.alarms.append(self.alarm)
         self.signals = backend.zeros(2 * ranks, "u8")
         self.state = backend.zeros(len(STATE), "u4")

@@ -35,6 +35,10 @@ is idle."""
 PUSH_BLOCKS = 264
 """Blocks that write rows to other GPUs."""
 
+FORCE_SECONDS = 3600.0
+"""Time that a GPU waits for another one, whose share of the pairs may take much longer: a force on
+2^24 bodies takes more than a minute."""
+
 WHAT = "the sum of forces over all ranks"
 """What ranks wait for each other in, for messages."""
 
@@ -82,7 +86,7 @@ class PeerSums:
         self.found: dict[tuple[str, int], Array] = {}
         self.module = CudaModule(backend, SOURCE, defines(self.ranks), OPTIONS)
         self.module.load(*KERNELS)
-        self.barrier = PeerBarrier(backend, memory, rank, self.ranks, WHAT)
+        self.barrier = PeerBarrier(backend, memory, rank, self.ranks, WHAT, FORCE_SECONDS)
 
     def wait(self) -> None:
         """See `SharedSums`."""
