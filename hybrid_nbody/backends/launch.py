@@ -1,7 +1,8 @@
 """Compilation and launches of CUDA kernels: the one place that turns their source into calls."""
 
 import functools
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,15 @@ def with_macros(source: str, defines: Macros) -> str:
     """
     macros = (f"#define {name} {value}\n" for name, value in sorted(defines.items()))
     return "".join((*macros, "#line 1\n", source))
+
+
+def checksum(headers: Iterable[Path]) -> int:
+    """Return a number that changes with the text of headers.
+
+    As a macro it tells versions of what a source includes apart: compiled code is kept under its
+    source and options alone.
+    """
+    return zlib.crc32(b"".join(header.read_bytes() for header in headers))
 
 
 class CudaModule:

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -13,6 +14,12 @@ from hybrid_nbody.nbody.precision import PRECISIONS
 from hybrid_nbody.parallel.transport.peer_barrier import BARRIER
 
 MODEL = "Paper GPU"
+
+
+class PaperArray(np.ndarray):
+    """An array that says where it is, as CuPy's do."""
+
+    data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
 
 
 class PaperGpu(Backend):

@@ -1,5 +1,7 @@
 """The GPU's linear systems against the reference, on one slab and on several."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.fluid_kernels import ghosts_of_signs, relax
@@ -227,6 +229,25 @@ def relax_on_threads(backend, case, dtype, cuts, peers, x, b, solve, way="reside
     return on_threads(len(slabs), relax)
 
 
+def assert_bits_of_one_rank(backend, dtype, name, peers, solve):
+    """Compare passes on ranks with those on one; from zero, x holds what is no number on ranks."""
+    (nx, ny, _), boundary = CASES[name]
+    planes = 13 if not boundary.periodic[2] else 14
+    case = (nx, ny, planes), boundary
+    x, b = values(case, 1), values(case, 2)
+    first, stale = (0.0 * x, np.nan * x) if solve.from_zero else (x, x)
+    whole = make(backend, case, dtype)
+    together, right = colours_of(whole, first), colours_of(whole, b)
+    whole.reset_statistics()
+    relax(whole, together, right, replace(solve, from_zero=False), None)
+    cuts = (0, 5, 9, planes) if peers else (0, 1, 5, 6, planes)
+    parts = relax_on_threads(backend, case, dtype, cuts, peers, stale, b, solve)
+    assert all(statistics == whole.statistics() for _, statistics in parts)
+    np.testing.assert_array_equal(
+        np.concatenate([found for found, _ in parts]), merged(whole, together)
+    )
+
+
 @pytest.mark.parametrize("name", ["walls", "odd", "periodic", "mixed", "ring in y"])
 @pytest.mark.parametrize("iterations", [1, 4, 9])
 @pytest.mark.parametrize("tolerance", [NEVER_MET, 0.05, 0.3])
@@ -235,22 +256,8 @@ def test_shared_passes_have_the_bits_of_one_rank(
     backend, dtype, name, peers, iterations, tolerance
 ):
     """Also where a slab is thinner than what a pass reads beyond it, and cannot be written into."""
-    (nx, ny, _), boundary = CASES[name]
-    planes = 13 if not boundary.periodic[2] else 14
-    case = (nx, ny, planes), boundary
-    x, b = values(case, 1), values(case, 2)
-    whole, stencil = make(backend, case, dtype), diffusion(0.7, ghosts_of_signs(1, -1, 1))
-    together, right = colours_of(whole, x), colours_of(whole, b)
-    whole.reset_statistics()
-    relax(whole, together, right, Solve(stencil, tolerance, iterations), None)
-    cuts = (0, 5, 9, planes) if peers else (0, 1, 5, 6, planes)
-    parts = relax_on_threads(
-        backend, case, dtype, cuts, peers, x, b, Solve(stencil, tolerance, iterations)
-    )
-    assert all(statistics == whole.statistics() for _, statistics in parts)
-    np.testing.assert_array_equal(
-        np.concatenate([found for found, _ in parts]), merged(whole, together)
-    )
+    stencil = diffusion(0.7, ghosts_of_signs(1, -1, 1))
+    assert_bits_of_one_rank(backend, dtype, name, peers, Solve(stencil, tolerance, iterations))
 
 
 @pytest.mark.parametrize("name", ["walls", "odd", "periodic"])
@@ -261,21 +268,9 @@ def test_shared_passes_from_zero_read_nothing_of_x(
     backend, dtype, name, peers, iterations, tolerance
 ):
     """In one, two and three passes, or none; x holds what is no number on all ranks."""
-    (nx, ny, _), boundary = CASES[name]
-    planes = 13 if not boundary.periodic[2] else 14
-    case = (nx, ny, planes), boundary
-    b = values(case, 2)
-    whole, stencil = make(backend, case, dtype), diffusion(0.7, ghosts_of_signs(1, -1, 1))
-    together, right = colours_of(whole, 0.0 * b), colours_of(whole, b)
-    whole.reset_statistics()
-    relax(whole, together, right, Solve(stencil, tolerance, iterations), None)
-    cuts = (0, 5, 9, planes) if peers else (0, 1, 5, 6, planes)
+    stencil = diffusion(0.7, ghosts_of_signs(1, -1, 1))
     solve = Solve(stencil, tolerance, iterations, from_zero=True)
-    parts = relax_on_threads(backend, case, dtype, cuts, peers, np.nan * b, b, solve)
-    assert all(statistics == whole.statistics() for _, statistics in parts)
-    np.testing.assert_array_equal(
-        np.concatenate([found for found, _ in parts]), merged(whole, together)
-    )
+    assert_bits_of_one_rank(backend, dtype, name, peers, solve)
 
 
 @pytest.mark.parametrize("along_z", ["no-slip", "periodic"])

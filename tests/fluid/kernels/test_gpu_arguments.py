@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.nvrtc import H200
+from support.paper import PaperArray
 from support.ranks import on_threads
 
 from hybrid_nbody.fluid.grid import SCALAR, Boundary, Face, Slab
@@ -26,12 +27,6 @@ CELLS = (20, 6, 40)
 STILL = Boundary.of_axes(("free-slip", "no-slip", "periodic"))
 LID = Face("no-slip", (1.0, 0.0, 0.0))
 MOVING = Boundary((Face("no-slip"),) * 3 + (LID,) + (Face("free-slip"),) * 2)
-
-
-class PaperArray(np.ndarray):
-    """An array that says where it is, as CuPy's do."""
-
-    data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
 
 
 class PaperBackend:

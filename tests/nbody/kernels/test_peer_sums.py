@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.paper import PaperGpu
+from support.paper import PaperArray, PaperGpu
 
 from hybrid_nbody.benchmarks.harness.runs import massive_box
 from hybrid_nbody.nbody.kernels.contract import PairForce
@@ -16,12 +16,6 @@ from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.peer_barrier import BARRIER
 
 RANKS = 3
-
-
-class PaperArray(np.ndarray):
-    """An array that says where it is, as CuPy's do."""
-
-    data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
 
 
 class PaperPeer(PaperGpu):

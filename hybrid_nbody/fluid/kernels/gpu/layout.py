@@ -1,13 +1,12 @@
 """Compilation of the fluid's CUDA sources for a slab: files, macros, arguments of kernels."""
 
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from hybrid_nbody.backends.launch import FLUSH_DENORMALS
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, checksum
 from hybrid_nbody.fluid.grid import Boundary, Ghosts, Slab
 from hybrid_nbody.fluid.stencil import Stencil
 from hybrid_nbody.parallel.transport import peer_barrier
@@ -73,7 +72,6 @@ def faces_of(boundary: Boundary) -> int:
 
 def defines(slab: Slab, dtype: DTypeLike) -> dict[str, int | str]:
     """Return the macros that compile the kernels for one slab and ``f4`` or ``f8``."""
-    headers = b"".join(header.read_bytes() for header in HEADERS)
     cells = dict(zip(("NX", "NY", "NZ"), slab.cells, strict=True))
     periodic = map(int, slab.periodic)
     ghosts = (_listed(slab.boundary, component) for component in range(3))
@@ -88,7 +86,7 @@ def defines(slab: Slab, dtype: DTypeLike) -> dict[str, int | str]:
         "FACES": faces_of(slab.boundary),
         **dict(zip(("GHOSTS_U", "GHOSTS_V", "GHOSTS_W"), ghosts, strict=True)),
         "SUM_THREADS": SUM_THREADS,
-        "HEADERS": zlib.crc32(headers),  # compiled code is kept under its source and options alone
+        "HEADERS": checksum(HEADERS),
     }
 
 

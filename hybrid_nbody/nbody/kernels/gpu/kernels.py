@@ -4,8 +4,7 @@ The kernels are in ``pair_force.cu``; that of the activity map is in ``activity.
 """
 
 import functools
-import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, checksum
 from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.nbody.kernels.actions import KernelActions
@@ -67,13 +66,8 @@ def defines(
         "FEW_THREADS": few_threads(number, layout) if few else 0,
         "FEW_BODIES": number if few else 0,
         "FEW_SLOTS": layout.slots(number) if few else 0,
-        "HEADERS": checksum(HEADERS),  # the cache knows source and options alone
+        "HEADERS": checksum(HEADERS),
     }
-
-
-def checksum(paths: Sequence[Path]) -> int:
-    """Return a number that changes with the text of headers."""
-    return zlib.crc32(b"".join(path.read_bytes() for path in paths))
 
 
 def few_threads(number: int, layout: Layout) -> int:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
-from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS, checksum
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, checksum
+from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
 from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 from hybrid_nbody.nbody.precision import CHUNK
 from hybrid_nbody.nbody.state import Sources
@@ -102,7 +102,7 @@ class PeerSums:
         self.module.launch("push_rows", threads, THREADS, *where, self.barrier.argument)
 
     def add_up(self, sums: PairSums) -> None:
-        """See `SharedSums`: nobody reads sums before all are complete, or clears them sooner."""
+        """Add up the sums of all ranks, and clear this rank's when all have read them."""
         rows, slots = sums.by_slot.shape
         sources = self.sources
         share = (slots // CHUNK // self.ranks + 1) * CHUNK
