@@ -24,8 +24,14 @@ from hybrid_nbody.files.names import CHECKPOINT, CHECKPOINT_FILES, STATE_FILES
 from hybrid_nbody.files.parts import share_of
 from hybrid_nbody.files.seals import stated_digest
 from hybrid_nbody.output import hdf5
-from hybrid_nbody.output.sealing import RawData, raw_data, write_sealed
-from hybrid_nbody.output.sharing import OtherRanks, all_on_root, is_shared, own_share
+from hybrid_nbody.output.sealing import RawData, write_sealed
+from hybrid_nbody.output.sharing import (
+    OtherRanks,
+    all_on_root,
+    is_shared,
+    own_rows,
+    own_share,
+)
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import Rows, slabs
 from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
@@ -136,12 +142,18 @@ class CheckpointWriter:
         own = paths[self.communicator.rank]
         # One that a killed run has left must not be taken for that of this run.
         self.communicator.together(partial(_remove, own))
-        data = {field.name: raw_data(own_share(field, self.communicator)) for field in fields}
+        data = {field.name: self._share_data(field) for field in fields}
         describe = self._description(model, fields)
         if self.communicator.is_root:
             attributes = self._attributes(model)
             return partial(self._write_shared, model.step, fields, data, attributes)
         return partial(_write_share, own, data, describe)
+
+    def _share_data(self, field: Field) -> RawData:
+        """Begin a copy of the rows of a field that this rank writes; return their data."""
+        rows = own_rows(field, self.communicator)
+        copy = own_share(field, self.communicator)
+        return RawData((rows.stop - rows.start, *field.shape[1:]), field.dtype, _once_there(copy))
 
     def _write_shared(
         self,

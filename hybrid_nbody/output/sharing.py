@@ -1,7 +1,9 @@
 """Sharing what is written among the ranks: each writes about as many rows, whatever it owns."""
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from hybrid_nbody.downloads import Download, OnHost
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.parts import share_of
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.rows import redistribute, slabs
+from hybrid_nbody.parallel.rows import WantedRows, redistribute, rows_of_others, slabs
 from hybrid_nbody.simulation.model import Field
 
 SHARED_BYTES = 32 << 20
@@ -28,10 +30,50 @@ def is_shared(fields: Iterable[Field], communicator: Communicator) -> bool:
     return communicator.size > 1 and total >= SHARED_BYTES
 
 
-def own_share(field: Field, communicator: Communicator) -> NDArray[Any]:
-    """Return a copy of the rows of a field that this rank writes; collective."""
-    rows = share_of(field.shape[0], communicator.rank, communicator.size)
-    return redistribute(field, rows, communicator)
+def own_share(field: Field, communicator: Communicator) -> Download:
+    """Begin a copy of the rows of a field that this rank writes; collective.
+
+    Those that it owns come from its device later, if the field offers that.
+    """
+    wanted = own_rows(field, communicator)
+    start = field.start
+    part = rows_of_others(field, wanted, communicator) if start else None
+    if not start or part is None:
+        return OnHost(redistribute(field, wanted, communicator))
+    return Share(part, start() if part.own.stop > part.own.start else None)
+
+
+def own_rows(field: Field, communicator: Communicator) -> slice:
+    """Return the global rows of a field that this rank writes."""
+    return share_of(field.shape[0], communicator.rank, communicator.size)
+
+
+class Share(Download):
+    """The rows that a rank writes, of which its own are on their way from its device.
+
+    Parameters
+    ----------
+    part : WantedRows
+        Those of other ranks are there.
+    copy : Download or None
+        Of all rows that this rank owns; None if it writes none of them.
+    """
+
+    def __init__(self, part: WantedRows, copy: Download | None) -> None:
+        self.nbytes = part.rows.nbytes
+        self._part = part
+        self._copy = copy
+
+    def rows(self) -> NDArray[Any]:
+        """See `Download`."""
+        part = self._part
+        if self._copy is None:
+            return part.rows
+        own = self._copy.rows()[part.own]
+        if len(own) == len(part.rows):
+            return own
+        part.rows[part.place] = own
+        return part.rows
 
 
 def all_on_root(field: Field, communicator: Communicator) -> Download:
@@ -43,6 +85,25 @@ def all_on_root(field: Field, communicator: Communicator) -> Download:
     for start, rows in slabs(field, communicator):
         whole[start : start + len(rows)] = rows
     return OnHost(whole)
+
+
+def begin_on_root(field: Field, communicator: Communicator) -> Callable[[], Download]:
+    """Begin a copy of this rank's rows; return what does the rest of `all_on_root`.
+
+    Both are collective; devices go on between them.
+    """
+    if communicator.size == 1:
+        copy = all_on_root(field, communicator)
+        return lambda: copy
+    return partial(all_on_root, held(field), communicator)
+
+
+def held(field: Field) -> Field:
+    """Return a field as it is now: begin a copy of this rank's rows, if it offers that."""
+    if not field.start:
+        return field
+    copy = field.start()
+    return replace(field, host=lambda first, last: copy.rows()[first:last])
 
 
 class OtherRanks:

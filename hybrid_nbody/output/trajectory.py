@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import DamagedFileError, FileError
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.listing import (
@@ -42,10 +43,16 @@ from hybrid_nbody.output.part import (
     write_part,
     write_piece,
 )
-from hybrid_nbody.output.part_writer import Entry, PartWriter
+from hybrid_nbody.output.part_writer import Entry, PartWriter, on_host
 from hybrid_nbody.output.piece_writer import PieceWriter
 from hybrid_nbody.output.sealing import RawData
-from hybrid_nbody.output.sharing import OtherRanks, all_on_root, is_shared, own_share
+from hybrid_nbody.output.sharing import (
+    OtherRanks,
+    all_on_root,
+    begin_on_root,
+    is_shared,
+    own_share,
+)
 from hybrid_nbody.output.waits import DiskWaits
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
@@ -216,20 +223,22 @@ class Trajectory:
         clock = _clock(model)
         fields = fields_of(model, *FRAME_ROLES)
         if is_shared(fields, self.communicator):
-            rows = {field.name: own_share(field, self.communicator) for field in fields}
-            return lambda: self._share_frame(clock, rows, variables_of(model))
-        values = {field.name: all_on_root(field, self.communicator) for field in fields}
-        return lambda: self.communicator.only_on_root(
-            lambda: self._add(clock, values, is_frame=True)
-        )
+            shares = {field.name: own_share(field, self.communicator) for field in fields}
+            return lambda: self._share_frame(clock, shares, variables_of(model))
+        begun = {field.name: begin_on_root(field, self.communicator) for field in fields}
+        return lambda: self._add_frame(clock, begun)
 
-    def _share_frame(self, clock: Values, rows: Values, variables: Variables) -> None:
+    def _add_frame(self, clock: Values, begun: Mapping[str, Callable[[], Download]]) -> None:
+        """Let the root write the rows of all ranks."""
+        values = {name: on_root() for name, on_root in begun.items()}
+        self.communicator.only_on_root(lambda: self._add(clock, values, is_frame=True))
+
+    def _share_frame(self, clock: Values, shares: Entry, variables: Variables) -> None:
         """Let every rank write a share of the rows of a frame."""
         entries = self.communicator.on_root(lambda: self._shared_entries(clock))
-        contents = contents_of([{**clock, **rows}], [], variables)
         path = paths_of(self.path, entries)[self.communicator.rank]
         series = Series(variables, self._head)
-        write = partial(write_piece, path, entries.first, contents, series)
+        write = partial(_write_share, path, entries.first, {**clock, **shares}, series)
         self._together(lambda: self._pieces.add(write))
 
     def _shared_entries(self, clock: Values) -> EntryRange:
@@ -326,6 +335,12 @@ def _empty_listing(model: Model, header: Mapping[str, object], first: int) -> Li
 def _free_entry(path: Path) -> int:
     """Return the number of an entry after all parts that there are, of whatever trajectory."""
     return max((entries.stop for entries in parts_in(parts_folder(path))), default=0)
+
+
+def _write_share(path: Path, first: int, values: Entry, series: Series) -> None:
+    """Write a rank's share of a frame once it is on the host."""
+    contents = contents_of([on_host(values)], [], series.variables)
+    write_piece(path, first, contents, series)
 
 
 def _nothing() -> None:

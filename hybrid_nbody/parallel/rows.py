@@ -5,7 +5,7 @@ array in the order in which the rank holds them. Every global row has exactly on
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -255,12 +255,44 @@ def redistribute(field: DistributedArray, wanted: Index, communicator: Communica
     (n, …) array
         In the order of `wanted`.
     """
+    part = rows_of_others(field, wanted, communicator)
+    if part is None:
+        return _redistribute_scattered(field, row_numbers(wanted), communicator)
+    part.rows[part.place] = _read(field, part.own.start, part.own.stop)
+    return part.rows
+
+
+class WantedRows(NamedTuple):
+    """The rows that a rank wants of a distributed array, its own not filled in yet.
+
+    Attributes
+    ----------
+    rows : (n, …) array
+        Those of other ranks are there.
+    place : slice
+        Where its own belong.
+    own : slice
+        Which of its own these are, counted from its first.
+    """
+
+    rows: Rows
+    place: slice
+    own: slice
+
+
+def rows_of_others(
+    field: DistributedArray, wanted: Index, communicator: Communicator
+) -> WantedRows | None:
+    """Return the rows `wanted` but for those of this rank; None if a rank's are not consecutive.
+
+    Parameters and who calls are those of `redistribute`.
+    """
     limits = communicator.gather_integers(*_limits(field.index), *_limits(wanted))
     if (limits == SCATTERED).any():
-        return _redistribute_scattered(field, row_numbers(wanted), communicator)
+        return None
     owned_by = [slice(*share) for share in limits[:, :2].tolist()]
     wanted_by = [slice(*share) for share in limits[:, 2:].tolist()]
-    return _redistribute_slices(field, owned_by, wanted_by, communicator)
+    return _exchange_slices(field, owned_by, wanted_by, communicator)
 
 
 def _limits(index: Index) -> tuple[int, int]:
@@ -268,33 +300,32 @@ def _limits(index: Index) -> tuple[int, int]:
     return (index.start, index.stop) if isinstance(index, slice) else (SCATTERED, SCATTERED)
 
 
-def _redistribute_slices(
+def _exchange_slices(
     field: DistributedArray,
     owned_by: list[slice],
     wanted_by: list[slice],
     communicator: Communicator,
-) -> Rows:
+) -> WantedRows:
     """Return the rows that this rank wants where all ranks own and want consecutive rows."""
-    owned = owned_by[communicator.rank]
-    wanted = wanted_by[communicator.rank]
+    rank = communicator.rank
+    owned, wanted = owned_by[rank], wanted_by[rank]
     result = np.empty((wanted.stop - wanted.start, *field.shape[1:]), field.dtype)
-    incoming = {rank: result[rows] for rank, rows in _overlaps(wanted, owned_by)}
-    outgoing = {
-        rank: _read(field, rows.start, rows.stop) for rank, rows in _overlaps(owned, wanted_by)
-    }
-    if communicator.rank in incoming:
-        incoming.pop(communicator.rank)[:] = outgoing.pop(communicator.rank)
+    incoming = dict(_overlaps(wanted, owned_by))
+    outgoing = dict(_overlaps(owned, wanted_by))
+    place = incoming.pop(rank, slice(0, 0))
+    own = outgoing.pop(rank, slice(0, 0))
     comm = communicator.comm
     requests = [
-        (rank, comm.Irecv(rows, source=rank, tag=REDISTRIBUTE_TAG))
-        for rank, rows in incoming.items()
+        (other, comm.Irecv(result[rows], source=other, tag=REDISTRIBUTE_TAG))
+        for other, rows in incoming.items()
     ]
+    sent = {other: _read(field, rows.start, rows.stop) for other, rows in outgoing.items()}
     requests += [
-        (rank, comm.Isend(rows, dest=rank, tag=REDISTRIBUTE_TAG)) for rank, rows in outgoing.items()
+        (other, comm.Isend(rows, dest=other, tag=REDISTRIBUTE_TAG)) for other, rows in sent.items()
     ]
-    for rank, request in requests:
-        wait(request, REDISTRIBUTION, rank)
-    return result
+    for other, request in requests:
+        wait(request, REDISTRIBUTION, other)
+    return WantedRows(result, place, own)
 
 
 def _overlaps(rows: slice, others: list[slice]) -> Iterator[tuple[int, slice]]:
