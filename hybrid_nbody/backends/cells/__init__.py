@@ -44,6 +44,9 @@ rows = columns = table_rows = table_columns = 0
 Region = tuple[int, int, int, int, int, int]
 """The cells of a call: k from the first number to the second, excluded, then j, then i."""
 
+Reduction = tuple[Any, ...]
+"""The name of a function, a `Region` and arguments, for a call whose results are reduced."""
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -129,6 +132,9 @@ class Program(Protocol):
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> Array:
         """Return the sum, or the largest result, of every plane of a region: float64, host."""
+
+    def reduce_each(self, *calls: Reduction) -> list[Array]:
+        """Return what `reduce` returns for each of some calls; its host waits for a GPU once."""
 
     def sequence(self) -> AbstractContextManager[None]:
         """Let a GPU do all calls within as one launch of a single block.

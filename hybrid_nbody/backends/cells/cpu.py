@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import int64, typeof
 
-from hybrid_nbody.backends.cells import Region, python_text, translation
+from hybrid_nbody.backends.cells import Reduction, Region, python_text, translation
 from hybrid_nbody.backends.cells.translation import (
     ARRAYS,
     DIMENSIONS,
@@ -92,6 +92,10 @@ class Program:
         found = np.zeros(max(first, end))
         self._call(name, region, 0, arguments, found)
         return found[first:]
+
+    def reduce_each(self, *calls: Reduction) -> list[np.ndarray]:
+        """See `Program`."""
+        return [self.reduce(*call) for call in calls]
 
     def sequence(self) -> AbstractContextManager[None]:
         """See `Program`; calls are made one by one."""

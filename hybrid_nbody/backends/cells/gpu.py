@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.backends.cells import Reduction, Region
 from hybrid_nbody.backends.cells.cuda_text import BOX, STRIP_ROWS, SUM_THREADS, cuda_source
 from hybrid_nbody.backends.cells.gpu_sequence import Sequences
 from hybrid_nbody.backends.cells.translation import NUMBERS, CellFunction, sizes, translated
@@ -108,20 +108,35 @@ class Program:
         return self.sequences.collected()
 
     def reduce(self, name: str, region: Region, *arguments: Any) -> np.ndarray:
-        """See `Program`; the kernel writes its results into memory of the host."""
-        assert not self.sequences.collects, name
-        planes = region[1] - region[0]
-        if planes <= 0:
-            return np.zeros(0)
-        strips = max(-(-(region[3] - region[2]) // STRIP_ROWS), 1)
-        results = self._results(planes * strips)
-        place = np.uint64(results.ctypes.data)
-        given = (*self._given(name, region, (0, 1), arguments), place)
-        self.module.launch_grid(f"run_{name}", (strips, planes), (SUM_THREADS,), given)
+        """See `Program`."""
+        return self.reduce_each((name, region, *arguments))[0]
+
+    def reduce_each(self, *calls: Reduction) -> list[np.ndarray]:
+        """See `Program`; kernels write their results into memory of the host."""
+        assert not self.sequences.collects, calls
+        shapes = [_pieces_of(region) for _, region, *_ in calls]
+        ends = np.cumsum([planes * strips for planes, strips in shapes])
+        results = np.split(self._results(int(ends[-1])), ends[:-1])
+        for call, shape, own in zip(calls, shapes, results, strict=True):
+            if len(own):
+                self._launch_reduction(call, shape, own)
         self.backend.synchronize()
-        combined = JOINING[self.functions[name].role]
-        found: np.ndarray = combined.reduce(results.reshape(planes, strips), axis=1)
-        return found
+        return [
+            self._joined(name, own.reshape(shape))
+            for (name, *_), shape, own in zip(calls, shapes, results, strict=True)
+        ]
+
+    def _launch_reduction(self, call: Reduction, shape: tuple[int, int], own: np.ndarray) -> None:
+        """Queue the kernel that writes the results of a call."""
+        name, region, *arguments = call
+        planes, strips = shape
+        given = (*self._given(name, region, (0, 1), tuple(arguments)), np.uint64(own.ctypes.data))
+        self.module.launch_grid(f"run_{name}", (strips, planes), (SUM_THREADS,), given)
+
+    def _joined(self, name: str, results: np.ndarray) -> np.ndarray:
+        """Return the result of every plane, of those of its strips."""
+        joined: np.ndarray = JOINING[self.functions[name].role].reduce(results, axis=1)
+        return joined
 
     def _results(self, number: int) -> np.ndarray:
         """Return pinned memory for some results, the same again where it is large enough."""
@@ -141,6 +156,12 @@ class Program:
         convert = {"Real": self.number, "Int": np.int32}
         pairs = zip(function.kinds, arguments, strict=True)
         return [convert[kind](value) if kind in convert else value for kind, value in pairs]
+
+
+def _pieces_of(region: Region) -> tuple[int, int]:
+    """Return the planes of a region, and the strips of each, whose results are joined."""
+    strips = max(-(-(region[3] - region[2]) // STRIP_ROWS), 1)
+    return max(region[1] - region[0], 0), strips
 
 
 @lru_cache(MOST_KNOWN)

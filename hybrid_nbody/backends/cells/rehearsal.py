@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.backends.cells import Reduction, Region
 from hybrid_nbody.backends.cells.translation import CellFunction
 
 SUM = 1e-9
@@ -49,6 +49,10 @@ class Rehearsal:
         self.run(name, region)
         value = SUM if self.functions[name].role == "plane_sum" else LARGEST
         return np.full(max(region[1] - region[0], 0), value)
+
+    def reduce_each(self, *calls: Reduction) -> list[np.ndarray]:
+        """Note some functions; see `reduce`."""
+        return [self.reduce(*call) for call in calls]
 
     @contextmanager
     def sequence(self) -> Iterator[None]:

@@ -254,7 +254,7 @@ class Cycler:
     def _cycle(self, arrays: tuple[Array, Array, Array], equation: Stencil) -> None:
         """Improve a solution by a cycle; a device with a queue repeats it as one launch."""
         x, b, _ = arrays
-        if self.box.halo.alone:
+        if self.box.halo.recordable:
             action = partial(self.multigrid.improve, x, b, equation)
             self.replays.repeat(action, arrays, equation)
         else:

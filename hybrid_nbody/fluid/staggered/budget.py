@@ -44,9 +44,11 @@ class Budget:
         if not self.closed:
             return
         region = self.grid.region
-        gained = self.grid.total("gained", region, before, field)
-        lost = self.grid.total("lost", region, before, field)
-        held = self.grid.total("magnitude", region, before)
+        gained, lost, held = self.grid.totals(
+            ("gained", region, before, field),
+            ("lost", region, before, field),
+            ("magnitude", region, before),
+        )
         self.made[name] += (gained - lost) / held if held else 0.0
         if self.conserves:
             self._correct(before, field, gained, lost)

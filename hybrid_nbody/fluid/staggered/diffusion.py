@@ -139,13 +139,19 @@ class Diffusion:
     def _solve(self, equation: Equation) -> None:
         """Solve an equation by the method that suits its condition number."""
         self.r, self.direction, self.image = self.memory.own
-        limit = self._limit(equation.field)
         self._repeat(lambda: self._residual(equation), equation, "residual")
+        largest, found = self.grid.largest_each(
+            ("largest", self.grid.region, equation.field),
+            ("largest", equation.region, self.r),
+        )
+        limit = self.accuracy.tolerance * largest
+        if not 0.0 < found < math.inf:
+            return
         spectrum = self._spectrum(equation)
         if spectrum.condition <= LARGEST_CONDITION:
-            self._chebyshev(equation, spectrum, limit)
+            self._chebyshev(equation, spectrum, found, limit)
         else:
-            self._conjugate(equation, limit)
+            self._conjugate(equation, found, limit)
 
     def _repeat(self, action: Callable[[], None], equation: Equation, *others: Hashable) -> None:
         """Do what follows from an equation; see `Repeats`."""
@@ -193,15 +199,14 @@ class Diffusion:
         walls = (self.solids.openings[axis], self.solids.reach[axis])
         return max(self.grid.largest("row_bound", self.grid.region, *walls), ROW_BOUND)
 
-    def _chebyshev(self, equation: Equation, spectrum: Spectrum, limit: float) -> None:
-        """Do as many iterations as the residual needs; one at least.
+    def _chebyshev(
+        self, equation: Equation, spectrum: Spectrum, found: float, limit: float
+    ) -> None:
+        """Do as many iterations as the residual that was found needs; one at least.
 
         What little a small viscosity does adds up over the steps.
         """
         most = self.accuracy.iterations
-        found = self.grid.largest("largest", equation.region, self.r)
-        if not 0.0 < found < math.inf:
-            return
         needed = spectrum.iterations(limit / found) if self.accuracy.tolerance else most
         done = 0
         while done < most:
@@ -227,13 +232,13 @@ class Diffusion:
 
     # --- conjugate gradients ----------------------------------------------------------------------
 
-    def _conjugate(self, equation: Equation, limit: float) -> None:
-        """Improve a field by conjugate gradients."""
+    def _conjugate(self, equation: Equation, found: float, limit: float) -> None:
+        """Improve a field, whose largest residual was found, by conjugate gradients."""
         grid = self.grid
         region = equation.region
         self.grid.clear(self.direction)
         grid.program.run("copy", region, self.r, self.direction)
-        self.unit = unit_of(grid.largest("largest", region, self.r))
+        self.unit = unit_of(found)
         grade = self._dot(region, self.r, self.r)
         for done in range(self.accuracy.iterations):
             small = done and grid.largest("largest", region, self.r) <= limit

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
-from hybrid_nbody.backends.cells import Program, Region
+from hybrid_nbody.backends.cells import Program, Reduction, Region
 from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.staggered.faces import Face, Faces
 
@@ -165,7 +165,14 @@ class Grid:
 
         It is summed plane by plane, so that its bits do not depend on the ranks.
         """
-        return float(np.sum(self.of_planes(name, region, *arguments)))
+        return self.totals((name, region, *arguments))[0]
+
+    def totals(self, *calls: Reduction) -> list[float]:
+        """Return what `total` returns of each of some calls over the same planes."""
+        own = np.stack(self.program.reduce_each(*calls), axis=-1)
+        ranks = self.halo.communicator
+        planes = own if ranks is None else ranks.concatenate(own)
+        return [float(np.sum(np.ascontiguousarray(column))) for column in planes.T]
 
     def of_planes(self, name: str, region: Region, *arguments: object) -> np.ndarray:
         """Return the sums of a function of a cell over each plane of all ranks."""
@@ -175,14 +182,17 @@ class Grid:
 
     def largest(self, name: str, region: Region, *arguments: object) -> float:
         """Return the largest result of a function of a cell on any rank; NaN counts as infinite."""
-        planes = self.program.reduce(name, region, *arguments)
-        return self.halo.largest(float(np.max(planes, initial=0.0)))
+        return self.largest_each((name, region, *arguments))[0]
+
+    def largest_each(self, *calls: Reduction) -> list[float]:
+        """Return what `largest` returns of each of some calls."""
+        found = self.program.reduce_each(*calls)
+        return self.halo.largest_each([float(np.max(planes, initial=0.0)) for planes in found])
 
     def largest_speed(self, velocity: Vector) -> float:
-        """Return the largest component of a velocity, ghosts included."""
-        found = [self.program.reduce("largest", self.everywhere, a) for a in velocity]
-        largest = max(float(np.max(planes)) for planes in found)
-        return self.halo.largest(math.inf if math.isnan(largest) else largest)
+        """Return the largest component of a velocity, ghosts included; infinite for NaN."""
+        found = self.largest_each(*(("largest", self.everywhere, array) for array in velocity))
+        return math.inf if math.isnan(sum(found)) else max(found)
 
 
 def unit_of(largest: float) -> float:

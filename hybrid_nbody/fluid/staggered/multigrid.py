@@ -100,11 +100,11 @@ class Multigrid:
     def _cycle_from(self, number: int, level: Level) -> None:
         """Do the part of a cycle from a level on.
 
-        A device with a queue repeats that from the finest complete grid on as one launch: to relax
-        a coarse grid takes less time than to launch that.
+        A device with a queue repeats as one launch that from the finest grid on whose planes hosts
+        do not exchange: to relax a coarse grid takes less time than to launch that.
         """
         finer = self.levels[number - 1].grid if number else None
-        if level.grid.halo.alone and not (finer and finer.halo.alone):
+        if level.grid.halo.recordable and not (finer and finer.halo.recordable):
             repeated = partial(self._cycle_in_sequence, number, level, finer)
             self.replays.repeat(repeated, (level.x, level.b))
         else:

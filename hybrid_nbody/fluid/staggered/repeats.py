@@ -15,7 +15,7 @@ from hybrid_nbody.fluid.staggered.solids import Solids
 class Repeats:
     """Repeats work where it follows from arrays and numbers alone.
 
-    Not so where ranks exchange planes, the values at faces change with time, or obstacles move; and
+    Not so where hosts exchange planes, the values at faces change with time, or obstacles move; and
     a host repeats nothing.
 
     Parameters
@@ -27,7 +27,7 @@ class Repeats:
 
     def __init__(self, grid: Grid, ghosts: Ghosts, solids: Solids) -> None:
         self.replays = Replays(grid.backend)
-        follows = grid.halo.alone and ghosts.steady and not solids.moving
+        follows = grid.halo.recordable and ghosts.steady and not solids.moving
         self.possible = grid.backend.runs_ahead and follows
 
     def do(self, action: Callable[[], None], arrays: tuple[Array, ...], *others: Hashable) -> None:

@@ -106,6 +106,10 @@ class FullGrid:
         """Return `value`."""
         return value
 
+    def largest_each(self, values: Sequence[float]) -> list[float]:
+        """Return the values."""
+        return list(values)
+
 
 class HaloMessages(NamedTuple):
     """The copies and messages that fill the halo of a rank; planes are counted from its first.
@@ -236,8 +240,13 @@ class HaloExchange(Exchange):
 
         NaN counts as infinite, so that all ranks agree.
         """
-        value = math.inf if math.isnan(value) else value
-        return value if self.alone else float(self.communicator.maximum(np.array(value)))
+        return self.largest_each([value])[0]
+
+    def largest_each(self, values: Sequence[float]) -> list[float]:
+        """Return the largest of each of some values; see `largest`."""
+        own = np.array([math.inf if math.isnan(value) else value for value in values])
+        found: list[float] = (own if self.alone else self.communicator.maximum(own)).tolist()
+        return found
 
     def _halo_planes(self, array: Array) -> int:
         """Return the number of halo planes that an array has at each end."""

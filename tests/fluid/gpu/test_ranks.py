@@ -1,12 +1,17 @@
 """A grid that several GPUs share, whose planes are written into each other's memory or sent."""
 
+import numpy as np
 import pytest
+from support import staggered
 from support.bodies import make_backend
 from support.fluids import DEFAULT, FREE_SLIP, PERIODIC, make_model, state, stirring
 from support.ranks import communicator, same_bits, this_rank
+from support.staggered import assert_same_planes, fields_after, make_stepper, still
 
 from hybrid_nbody.fluid.kernels.gpu import peers
+from hybrid_nbody.fluid.obstacles import Sphere
 from hybrid_nbody.fluid.solvers.halos import ExchangedPlanes, PushedPlanes
+from hybrid_nbody.fluid.staggered.pressure import Accuracy
 from hybrid_nbody.parallel.transport import peer_barrier
 from hybrid_nbody.parallel.waiting import LostRankError
 
@@ -17,6 +22,8 @@ pytestmark = [pytest.mark.gpu, pytest.mark.mpi(min_size=2)]
 CELLS = (20, 18, 28)
 """Enough planes for every rank of four to have those that a neighbour reads, whatever the
 weights."""
+
+BALL = Sphere((0.5, 0.4, 0.6), 0.2)
 
 
 @pytest.fixture
@@ -43,6 +50,31 @@ def test_planes_of_others_are_the_same_however_they_come(
     expected = state(whole)
     for name, found in state(shared).items():
         assert same_bits(found, expected[name]), name
+
+
+@pytest.mark.parametrize("faces", ["WALLS", "TUNNEL", "PERIODIC"])
+@pytest.mark.parametrize("obstacles", [(), (BALL,)], ids=["plain", "ball"])
+@pytest.mark.parametrize("method", ["multigrid", "conjugate-gradients"])
+def test_steps_that_are_repeated_have_the_bits_of_one_rank(
+    backend, communicator, faces, obstacles, method
+):
+    """The arrays of the velocity change places in three steps: the seventh is a repetition."""
+    physics = still(1e-3, density=(0.0, 0.5, 0.2))
+    weights = [1.0 + rank % 2 for rank in range(communicator.size)]
+
+    def found(ranks, shares=None):
+        given = (backend, ranks, CELLS, getattr(staggered, faces), physics, "f4", shares)
+        accuracy = Accuracy(1e-3, 40, method)
+        stepper = make_stepper(*given, obstacles=obstacles, accuracy=accuracy)
+        assert stepper.repeats.possible
+        return fields_after(stepper, wave, 8, 0.02)
+
+    assert_same_planes(found(communicator, weights), found(this_rank()))
+
+
+def wave(axis, x, y, z):
+    """Return a component of a velocity."""
+    return np.sin(9 * x + 5 * y + 7 * z + axis)
 
 
 def test_a_rank_that_does_not_answer_is_named(backend, communicator, monkeypatch):

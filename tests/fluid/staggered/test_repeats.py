@@ -54,11 +54,12 @@ class Recordings:
 
     @contextmanager
     def noting(self, monkeypatch):
-        """Let functions of a cell and copies into windows be noted."""
+        """Let functions of a cell, and what ranks exchange, be noted."""
         with monkeypatch.context() as patch:
             patch.setattr(Program, "run", self._noted(Program.run))
             for halo in (FullGrid, HaloExchange):
-                patch.setattr(halo, "windows", self._noted(halo.windows))
+                for exchange in ("windows", "fill"):
+                    patch.setattr(halo, exchange, self._noted(getattr(halo, exchange)))
             patch.setattr(Program, "reduce", self._refused(Program.reduce))
             patch.setattr(Repeats, "do", lambda repeats, *given: self.do(*given))
             yield
@@ -84,9 +85,9 @@ def physics_of(second_order):
     return Physics(0.01, {"density": 1e-3}, LIFT, second_order, confinement=0.1, conserve=True)
 
 
-def fluid_of(backend, alone, faces, physics, obstacles):
+def fluid_of(backend, communicator, faces, physics, obstacles):
     """Return a fluid in motion."""
-    stepper = make_stepper(backend, alone, CELLS, faces, physics, obstacles=obstacles)
+    stepper = make_stepper(backend, communicator, CELLS, faces, physics, obstacles=obstacles)
     put(stepper, lambda axis, x, y, z: np.sin(9 * x + 5 * y + 7 * z + axis))
     stepper.state.scalars["density"][1:-1, 2:5, 2:5] = 1.0
     return stepper
@@ -99,12 +100,15 @@ def state_of(stepper):
     return [own(stepper, array) for array in arrays]
 
 
+@pytest.mark.mpi
 @pytest.mark.parametrize("obstacles", [(), (STUCK,), (SLIPPERY,)], ids=["plain", "stuck", "slips"])
 @pytest.mark.parametrize("faces", [PERIODIC, WALLS, CAVITY, TUNNEL])
 @pytest.mark.parametrize("second_order", [True, False])
-def test_recordings_do_what_the_work_does(alone, monkeypatch, second_order, faces, obstacles):
+def test_recordings_do_what_the_work_does(
+    communicator, monkeypatch, second_order, faces, obstacles
+):
     backend = make_backend("cpu", threads=1)
-    given = (backend, alone, faces, physics_of(second_order), obstacles)
+    given = (backend, communicator, faces, physics_of(second_order), obstacles)
     steppers = [fluid_of(*given), fluid_of(*given)]
     recordings = Recordings()
     lengths = [0.01, 0.01, 0.007, *[0.01] * (STEPS - 3)]  # one step is shorter
