@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +102,8 @@ def held(field: Field) -> Field:
     """Return a field as it is now: begin a copy of this rank's rows, if it offers that."""
     if not field.start:
         return field
-    copy = field.start()
-    return replace(field, host=lambda first, last: copy.rows()[first:last])
+    rows = cache(field.start().rows)
+    return replace(field, host=lambda first, last: rows()[first:last])
 
 
 class OtherRanks:

@@ -5,6 +5,7 @@ import pytest
 
 from hybrid_nbody.downloads import Download
 from hybrid_nbody.output.sharing import begin_on_root, own_rows, own_share
+from hybrid_nbody.parallel import rows
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Field
 
@@ -74,10 +75,10 @@ def test_a_rank_writes_its_share_as_it_was(communicator, kind):
     device = Device(communicator, every_weight(communicator.size)[kind])
     share = own_share(device.field(), communicator)
     device.step()
-    rows = own_rows(device.field(), communicator)
+    own = own_rows(device.field(), communicator)
     assert sum(copy.asked for copy in device.copies) == 0
-    assert share.nbytes == whole()[rows].nbytes
-    assert share.rows().tolist() == whole()[rows].tolist()
+    assert share.nbytes == whole()[own].nbytes
+    assert share.rows().tolist() == whole()[own].tolist()
 
 
 @pytest.mark.mpi
@@ -100,11 +101,13 @@ def test_rows_in_any_order_are_shared_at_once(communicator):
 
 @pytest.mark.mpi
 @pytest.mark.parametrize("kind", range(3))
-def test_the_root_gets_the_rows_as_they_were(communicator, kind):
+def test_the_root_gets_the_rows_as_they_were(communicator, monkeypatch, kind):
     device = Device(communicator, every_weight(communicator.size)[kind])
     on_root = begin_on_root(device.field(), communicator)
     device.step()
     assert [copy.asked for copy in device.copies] == [0]
-    rows = on_root().rows()
+    monkeypatch.setattr(rows, "SLAB_BYTES", 2 * whole()[0].nbytes)
+    found = on_root().rows()
     expected = whole() if communicator.is_root else whole()[:0]
-    assert rows.tolist() == expected.tolist()
+    assert found.tolist() == expected.tolist()
+    assert [copy.asked for copy in device.copies] == [min(len(device.rows), 1)]
