@@ -40,7 +40,7 @@ def own_share(field: Field, communicator: Communicator) -> Download:
     part = rows_of_others(field, wanted, communicator) if start else None
     if not start or part is None:
         return OnHost(redistribute(field, wanted, communicator))
-    return Share(part, start() if part.own.stop > part.own.start else None)
+    return Share(part, start() if part.has_own else None)
 
 
 def own_rows(field: Field, communicator: Communicator) -> slice:

@@ -258,7 +258,8 @@ def redistribute(field: DistributedArray, wanted: Index, communicator: Communica
     part = rows_of_others(field, wanted, communicator)
     if part is None:
         return _redistribute_scattered(field, row_numbers(wanted), communicator)
-    part.rows[part.place] = _read(field, part.own.start, part.own.stop)
+    if part.has_own:
+        part.rows[part.place] = _read(field, part.own.start, part.own.stop)
     return part.rows
 
 
@@ -278,6 +279,11 @@ class WantedRows(NamedTuple):
     rows: Rows
     place: slice
     own: slice
+
+    @property
+    def has_own(self) -> bool:
+        """Return whether any of them is this rank's own."""
+        return bool(self.own.stop > self.own.start)
 
 
 def rows_of_others(
