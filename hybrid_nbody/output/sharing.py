@@ -63,13 +63,18 @@ class Share(Download):
         self.nbytes = part.rows.nbytes
         self._part = part
         self._copy = copy
+        self._rows = part.rows
 
     def rows(self) -> NDArray[Any]:
-        """See `Download`."""
+        """See `Download`; the copy is dropped once it is on the host."""
+        if self._copy is not None:
+            self._rows = self._with_own(self._copy.rows()[self._part.own])
+            self._copy = None
+        return self._rows
+
+    def _with_own(self, own: NDArray[Any]) -> NDArray[Any]:
+        """Return the rows with those that this rank owns."""
         part = self._part
-        if self._copy is None:
-            return part.rows
-        own = self._copy.rows()[part.own]
         if len(own) == len(part.rows):
             return own
         part.rows[part.place] = own
@@ -99,10 +104,9 @@ def begin_on_root(field: Field, communicator: Communicator) -> Callable[[], Down
 
 
 def held(field: Field) -> Field:
-    """Return a field as it is now: begin a copy of this rank's rows, if it offers that."""
-    if not field.start:
-        return field
-    rows = cache(field.start().rows)
+    """Return a field as it is now: begin a copy of this rank's rows, or make one."""
+    copy = field.start() if field.start else OnHost(field.host(0, field.rows))
+    rows = cache(copy.rows)
     return replace(field, host=lambda first, last: rows()[first:last])
 
 

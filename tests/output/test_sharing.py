@@ -41,8 +41,8 @@ class Device:
         self.copies.append(OnTheWay(self.rows))
         return self.copies[-1]
 
-    def field(self):
-        """Return the array as a field."""
+    def field(self, starts=True):
+        """Return the array as a field that begins copies, or does not."""
         return Field(
             name="bodies/position",
             shape=(NUMBER, 3),
@@ -51,7 +51,7 @@ class Device:
             description="where bodies are",
             index=self.index,
             host=lambda first, last: self.rows[first:last].copy(),
-            start=self.start,
+            start=self.start if starts else None,
         )
 
     def step(self):
@@ -111,3 +111,14 @@ def test_the_root_gets_the_rows_as_they_were(communicator, monkeypatch, kind):
     expected = whole() if communicator.is_root else whole()[:0]
     assert found.tolist() == expected.tolist()
     assert [copy.asked for copy in device.copies] == [min(len(device.rows), 1)]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("starts", [True, False])
+def test_a_frame_holds_nothing_of_a_later_step(communicator, starts):
+    device = Device(communicator, [1.0] * communicator.size)
+    field = device.field(starts)
+    share, on_root = own_share(field, communicator), begin_on_root(field, communicator)
+    device.step()
+    assert share.rows().tolist() == whole()[own_rows(field, communicator)].tolist()
+    assert on_root().rows().tolist() == (whole() if communicator.is_root else whole()[:0]).tolist()

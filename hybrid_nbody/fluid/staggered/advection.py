@@ -39,12 +39,16 @@ class Advection:
         self.memory: dict[str, tuple[Array, ...]] = {}
         self.sections = self.windows.sections(0)
         self.scale = 0.0
+        self.reach: int | None = None
         self.beside: Region | None = None
 
     @property
     def flow_key(self) -> tuple[Hashable, ...]:
-        """Return what `carry` and `correct` do depends on, besides the arrays of the flow."""
-        return self.scale, self.depth, self.beside
+        """Return what `carry` and `correct` do depends on, besides the arrays of the flow.
+
+        It is the same on all ranks: they record together, and together replay what they recorded.
+        """
+        return self.scale, self.depth, self.reach
 
     def follow(self, flow: Vector, dt: float) -> None:
         """Let paths follow a flow, whose ghosts are valid, for a time `dt`."""
@@ -55,7 +59,7 @@ class Advection:
         self._fit_windows(self.windows.depth(cells))
         self.flow = [self._window(array, name) for name, array in zip("uvw", flow, strict=True)]
         self.walls: list[Seen] = []
-        self.beside = None
+        self.reach = self.beside = None
         if is_thin:
             self._look_at_walls(cells)
 
@@ -64,8 +68,8 @@ class Advection:
         solids = self.solids
         arrays = zip(WALLS, (*solids.openings, solids.of_cells), strict=True)
         self.walls = [self._window(array, name) for name, array in arrays]
-        reach = int(min(cells, max(self.grid.cells))) + BEYOND
-        self.beside = solids.thin.region(self.grid, reach)
+        self.reach = int(min(cells, max(self.grid.cells))) + BEYOND
+        self.beside = solids.thin.region(self.grid, self.reach)
 
     def _fit_windows(self, depth: int) -> None:
         """Make windows of a depth, or deeper ones than before."""

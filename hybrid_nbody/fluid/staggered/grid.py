@@ -174,12 +174,6 @@ class Grid:
         planes = own if ranks is None else ranks.concatenate(own)
         return [float(np.sum(np.ascontiguousarray(column))) for column in planes.T]
 
-    def of_planes(self, name: str, region: Region, *arguments: object) -> np.ndarray:
-        """Return the sums of a function of a cell over each plane of all ranks."""
-        planes: np.ndarray = self.program.reduce(name, region, *arguments)
-        ranks = self.halo.communicator
-        return planes if ranks is None else ranks.concatenate(planes)
-
     def largest(self, name: str, region: Region, *arguments: object) -> float:
         """Return the largest result of a function of a cell on any rank; NaN counts as infinite."""
         return self.largest_each((name, region, *arguments))[0]
@@ -190,9 +184,8 @@ class Grid:
         return self.halo.largest_each([float(np.max(planes, initial=0.0)) for planes in found])
 
     def largest_speed(self, velocity: Vector) -> float:
-        """Return the largest component of a velocity, ghosts included; infinite for NaN."""
-        found = self.largest_each(*(("largest", self.everywhere, array) for array in velocity))
-        return math.inf if math.isnan(sum(found)) else max(found)
+        """Return the largest component of a velocity, ghosts included; NaN counts as infinite."""
+        return max(self.largest_each(*(("largest", self.everywhere, a) for a in velocity)))
 
 
 def unit_of(largest: float) -> float:

@@ -100,8 +100,8 @@ class Multigrid:
     def _cycle_from(self, number: int, level: Level) -> None:
         """Do the part of a cycle from a level on.
 
-        A device with a queue repeats as one launch that from the finest grid on whose planes hosts
-        do not exchange: to relax a coarse grid takes less time than to launch that.
+        A device with a queue repeats it as one launch, from the first grid on that needs no host to
+        exchange planes: to relax a coarse grid takes less time than to launch that.
         """
         finer = self.levels[number - 1].grid if number else None
         if level.grid.halo.recordable and not (finer and finer.halo.recordable):

@@ -103,12 +103,12 @@ class FullGrid:
         """Leave `array` as it is: there are no other ranks."""
 
     def largest(self, value: float) -> float:
-        """Return `value`."""
-        return value
+        """Return `value`; NaN counts as infinite, as on several ranks."""
+        return self.largest_each([value])[0]
 
     def largest_each(self, values: Sequence[float]) -> list[float]:
-        """Return the values."""
-        return list(values)
+        """Return the values; see `largest`."""
+        return [comparable(value) for value in values]
 
 
 class HaloMessages(NamedTuple):
@@ -244,7 +244,7 @@ class HaloExchange(Exchange):
 
     def largest_each(self, values: Sequence[float]) -> list[float]:
         """Return the largest of each of some values; see `largest`."""
-        own = np.array([math.inf if math.isnan(value) else value for value in values])
+        own = np.array([comparable(value) for value in values])
         found: list[float] = (own if self.alone else self.communicator.maximum(own)).tolist()
         return found
 
@@ -293,6 +293,11 @@ class HaloExchange(Exchange):
 def _place(windows: Sequence[Window], planes: slice) -> Array:
     """Return the place of planes in the window that sees them."""
     return next(window.planes(planes) for window in windows if window.sees(planes))
+
+
+def comparable(value: float) -> float:
+    """Return a number of which all ranks find the same largest one: infinity for NaN."""
+    return math.inf if math.isnan(value) else value
 
 
 def shifted(planes: slice, by: int) -> slice:
