@@ -48,8 +48,8 @@ class Field:
         the order in which the rank holds them. Every row has exactly one owner. Files are always in
         global order.
     host : callable
-        ``host(start, stop)`` returns this rank's rows start … stop - 1, counted from the first that
-        it holds, as a NumPy array.
+        ``host(start, stop)`` returns a copy of this rank's rows start … stop - 1, counted from the
+        first that it holds, as a NumPy array.
     role : Role
         Where the field is written.
     start : callable, optional

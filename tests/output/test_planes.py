@@ -79,6 +79,7 @@ def test_frames_and_checkpoints_of_any_number_of_ranks(
     trajectory.create(model, HEADER)
     for model.step in (0, 3):
         trajectory.write_frame(model)
+    model.asked.clear()
     path = CheckpointWriter(shared_tmp_path, HEADER, 2, communicator).save(model)
     trajectory.close()
     communicator.barrier()

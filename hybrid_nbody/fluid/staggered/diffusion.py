@@ -145,8 +145,6 @@ class Diffusion:
             ("largest", equation.region, self.r),
         )
         limit = self.accuracy.tolerance * largest
-        if not 0.0 < found < math.inf:
-            return
         spectrum = self._spectrum(equation)
         if spectrum.condition <= LARGEST_CONDITION:
             self._chebyshev(equation, spectrum, found, limit)
@@ -206,6 +204,8 @@ class Diffusion:
 
         What little a small viscosity does adds up over the steps.
         """
+        if not 0.0 < found < math.inf:
+            return
         most = self.accuracy.iterations
         needed = spectrum.iterations(limit / found) if self.accuracy.tolerance else most
         done = 0
