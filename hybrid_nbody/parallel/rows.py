@@ -314,7 +314,8 @@ def _exchange_slices(
 ) -> WantedRows:
     """Return the rows that this rank wants where all ranks own and want consecutive rows."""
     rank = communicator.rank
-    owned, wanted = owned_by[rank], wanted_by[rank]
+    owned = owned_by[rank]
+    wanted = wanted_by[rank]
     result = np.empty((wanted.stop - wanted.start, *field.shape[1:]), field.dtype)
     incoming = dict(_overlaps(wanted, owned_by))
     outgoing = dict(_overlaps(owned, wanted_by))
