@@ -109,15 +109,15 @@ class Communicator:
         parts = np.empty(ends[-1], np.uint8)
         received = [parts, (lengths, ends - lengths)]
         wait(self.comm.Iallgatherv(data, received), "a gather")
-        return [
-            pickle.loads(parts[end - length : end].tobytes())
-            for end, length in zip(ends, lengths, strict=True)
-        ]
+        return [pickle.loads(part.tobytes()) for part in np.split(parts, ends[:-1])]
 
     def gather_integers(self, *values: int) -> NDArray[Any]:
         """Return the (size, len(values)) integers of all ranks, on every rank."""
-        mine = np.array(values, dtype=np.int64)
-        result = np.empty((self.size, len(values)), np.int64)
+        return self.gather_alike(np.array(values, dtype=np.int64))
+
+    def gather_alike(self, mine: NDArray[Any]) -> NDArray[Any]:
+        """Return the arrays of all ranks, of one shape and type, on every rank: one message."""
+        result = np.empty((self.size, *mine.shape), mine.dtype)
         wait(self.comm.Iallgather(mine, result), "a gather")
         return result
 

@@ -84,6 +84,9 @@ class ThreadRank:
     together = Communicator.together
     concatenate = Communicator.concatenate
 
+    def gather_alike(self, mine):
+        return np.array(self.gather(mine))
+
     def barrier(self):
         self._barrier.wait()
 

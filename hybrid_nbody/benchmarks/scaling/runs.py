@@ -148,7 +148,7 @@ class Parts(NamedTuple):
         return self.exchange - self.transfer
 
 
-HALO_CALLS = ("maximum",)
+HALO_CALLS = ("gather_alike", "maximum")
 TREE_CALLS = ("any", "concatenate", "gather", "gather_integers", "maximum", "minimum", "sum")
 """What a communicator is asked for between the kernels of a step."""
 

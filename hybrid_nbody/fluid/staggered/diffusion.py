@@ -241,7 +241,7 @@ class Diffusion:
         self.unit = unit_of(found)
         grade = self._dot(region, self.r, self.r)
         for done in range(self.accuracy.iterations):
-            small = done and grid.largest("largest", region, self.r) <= limit
+            small = done and limit and grid.largest("largest", region, self.r) <= limit
             if grade == 0.0 or small:
                 break
             self._descend(equation, grade)

@@ -170,8 +170,7 @@ class Grid:
     def totals(self, *calls: Reduction) -> list[float]:
         """Return what `total` returns of each of some calls over the same planes."""
         own = np.stack(self.program.reduce_each(*calls), axis=-1)
-        ranks = self.halo.communicator
-        planes = own if ranks is None else ranks.concatenate(own)
+        planes = self.halo.planes_of_all(own)
         return [float(np.sum(np.ascontiguousarray(column))) for column in planes.T]
 
     def largest(self, name: str, region: Region, *arguments: object) -> float:

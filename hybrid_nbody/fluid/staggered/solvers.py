@@ -172,7 +172,7 @@ class Cycles(OpenFaces):
         while done < most and grade > 0.0:
             self._descend(grade)
             done += 1
-            if done == most or self.largest(self.r) <= limit:
+            if done == most or (limit and self.largest(self.r) <= limit):
                 break
             grade = self._turn(grade)
         return done

@@ -92,6 +92,10 @@ class FullGrid:
                 if window.sees(slice(plane, plane + 1)):
                     window.planes(slice(plane, plane + 1))[...] = own[plane % number]
 
+    def planes_of_all(self, planes: np.ndarray) -> np.ndarray:
+        """Return `planes`; see `HaloExchange.planes_of_all`."""
+        return planes
+
     def between_planes(self) -> "FullGrid":
         """Return the halo of the faces between the planes, as `HaloExchange.between_planes`."""
         return FullGrid(self.partition.total - 1, periodic=False)
@@ -229,6 +233,25 @@ class HaloExchange(Exchange):
     def shared(self) -> bool:
         """Return whether several ranks own planes."""
         return sum(count > 0 for count in self.partition.counts) > 1
+
+    def planes_of_all(self, planes: np.ndarray) -> np.ndarray:
+        """Return what the ranks found of their planes, in their order, on every rank.
+
+        It takes one message: every rank knows how many planes another one has at most.
+
+        Parameters
+        ----------
+        planes : (n, m) array of float64
+            A row for each plane of this rank, or for each face across z: one more at most.
+        """
+        if self.alone:
+            return planes
+        most = max(self.partition.counts) + 1
+        counted = np.zeros((most + 1, planes.shape[1]))
+        counted[0] = len(planes)
+        counted[1 : len(planes) + 1] = planes
+        found = self.communicator.gather_alike(counted)
+        return np.concatenate([own[1 : int(own[0, 0]) + 1] for own in found])
 
     def maximum(self, array: Array) -> None:
         """Replace every element of `array` by its largest value over the ranks."""

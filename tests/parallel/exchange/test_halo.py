@@ -5,6 +5,7 @@ import pytest
 from support.ranks import same_bits
 
 from hybrid_nbody.backends.cpu import CpuBackend
+from hybrid_nbody.parallel import communicator as communicators
 from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.host import HostTransport
@@ -92,3 +93,23 @@ def test_the_largest_value_of_all_ranks_is_known_to_all(communicator):
     halo.maximum(flags)
     assert flags.tolist() == [communicator.size - 1, 0]
     assert halo.largest(float(communicator.rank)) == communicator.size - 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("planes", [1, 2, 5])
+@pytest.mark.parametrize("faces", [False, True])
+def test_what_ranks_found_of_planes_comes_in_their_order_by_one_message(
+    communicator, monkeypatch, planes, faces
+):
+    """Also from ranks without planes, and where the last one has a face more."""
+    halo = exchange(communicator, planes, False)
+    grid = np.arange(2.0 * (planes + faces)).reshape(-1, 2)
+    last = halo.own.stop == planes and halo.own.stop > halo.own.start
+    own = grid[halo.own.start : halo.own.stop + (faces and last)]
+    waits = []
+    wait = communicators.wait
+    monkeypatch.setattr(
+        communicators, "wait", lambda *request: waits.append(request) or wait(*request)
+    )
+    assert same_bits(halo.planes_of_all(own), grid)
+    assert len(waits) == (communicator.size > 1)
