@@ -136,6 +136,12 @@ class Program(Protocol):
     def reduce_each(self, *calls: Reduction) -> list[Array]:
         """Return what `reduce` returns for each of some calls; its host waits for a GPU once."""
 
+    def reduce_ahead(self, *calls: Reduction) -> Callable[[], list[Array]]:
+        """Queue what `reduce_each` does, and return what waits for that and returns its results.
+
+        One may be under way at a time, and other calls meanwhile.
+        """
+
     def sequence(self) -> AbstractContextManager[None]:
         """Let a GPU do all calls within as one launch of a single block.
 

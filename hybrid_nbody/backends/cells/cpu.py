@@ -97,6 +97,11 @@ class Program:
         """See `Program`."""
         return [self.reduce(*call) for call in calls]
 
+    def reduce_ahead(self, *calls: Reduction) -> Callable[[], list[np.ndarray]]:
+        """See `Program`; nothing is left to wait for."""
+        found = self.reduce_each(*calls)
+        return lambda: found
+
     def sequence(self) -> AbstractContextManager[None]:
         """See `Program`; calls are made one by one."""
         return nullcontext()

@@ -1,7 +1,7 @@
 """Functions of a cell on a GPU: one source of CUDA kernels, compiled when the program is made."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from types import ModuleType
@@ -85,7 +85,7 @@ class Program:
         self.module = CudaModule(backend, cuda_source(self.functions, dtype), {})
         self.sequences = Sequences(backend, self.functions, dtype)
         self.number = NUMBERS[dtype]
-        self._memory = np.zeros(0)
+        self._memories = {"now": np.zeros(0), "ahead": np.zeros(0)}
 
     def compile(self, names: Sequence[str], width: int) -> None:
         """See `Program`: all functions are one source, which is being compiled already."""
@@ -112,37 +112,53 @@ class Program:
         return self.reduce_each((name, region, *arguments))[0]
 
     def reduce_each(self, *calls: Reduction) -> list[np.ndarray]:
-        """See `Program`; kernels write their results into memory of the host."""
+        """See `Program`."""
+        results = self._queued(calls, "now")
+        self.backend.synchronize()
+        return self._joined_each(calls, results)
+
+    def reduce_ahead(self, *calls: Reduction) -> Callable[[], list[np.ndarray]]:
+        """See `Program`."""
+        results = self._queued(calls, "ahead")
+        queued = self.backend.mark()
+
+        def wait() -> list[np.ndarray]:
+            self.backend.wait(queued)
+            return self._joined_each(calls, results)
+
+        return wait
+
+    def _queued(self, calls: Sequence[Reduction], when: str) -> list[np.ndarray]:
+        """Queue some reductions; kernels write the results of strips into memory of the host."""
         assert not self.sequences.collects, calls
         shapes = [_pieces_of(region) for _, region, *_ in calls]
         ends = np.cumsum([planes * strips for planes, strips in shapes])
-        results = np.split(self._results(int(ends[-1])), ends[:-1])
-        for call, shape, own in zip(calls, shapes, results, strict=True):
-            if len(own):
-                self._launch_reduction(call, shape, own)
-        self.backend.synchronize()
-        return [
-            self._joined(name, own.reshape(shape))
-            for (name, *_), shape, own in zip(calls, shapes, results, strict=True)
-        ]
+        flat = np.split(self._results(when, int(ends[-1])), ends[:-1])
+        results = [own.reshape(shape) for own, shape in zip(flat, shapes, strict=True)]
+        for call, own in zip(calls, results, strict=True):
+            if own.size:
+                self._launch_reduction(call, own)
+        return results
 
-    def _launch_reduction(self, call: Reduction, shape: tuple[int, int], own: np.ndarray) -> None:
+    def _launch_reduction(self, call: Reduction, own: np.ndarray) -> None:
         """Queue the kernel that writes the results of a call."""
         name, region, *arguments = call
-        planes, strips = shape
+        planes, strips = own.shape
         given = (*self._given(name, region, (0, 1), tuple(arguments)), np.uint64(own.ctypes.data))
         self.module.launch_grid(f"run_{name}", (strips, planes), (SUM_THREADS,), given)
 
-    def _joined(self, name: str, results: np.ndarray) -> np.ndarray:
-        """Return the result of every plane, of those of its strips."""
-        joined: np.ndarray = JOINING[self.functions[name].role].reduce(results, axis=1)
-        return joined
+    def _joined_each(
+        self, calls: Sequence[Reduction], results: list[np.ndarray]
+    ) -> list[np.ndarray]:
+        """Return the results of every plane, of those of its strips."""
+        roles = [self.functions[name].role for name, *_ in calls]
+        return [JOINING[role].reduce(own, axis=1) for role, own in zip(roles, results, strict=True)]
 
-    def _results(self, number: int) -> np.ndarray:
+    def _results(self, when: str, number: int) -> np.ndarray:
         """Return pinned memory for some results, the same again where it is large enough."""
-        if len(self._memory) < number:
-            self._memory = self.backend.pinned(number, "f8")
-        return self._memory[:number]
+        if len(self._memories[when]) < number:
+            self._memories[when] = self.backend.pinned(number, "f8")
+        return self._memories[when][:number]
 
     def _given(
         self, name: str, region: Region, more: tuple[int, int], arguments: tuple[Array, ...]

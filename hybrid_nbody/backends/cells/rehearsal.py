@@ -1,7 +1,8 @@
 """A program that computes nothing and notes which functions of a cell are called."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,10 @@ class Rehearsal:
     def reduce_each(self, *calls: Reduction) -> list[np.ndarray]:
         """Note some functions; see `reduce`."""
         return [self.reduce(*call) for call in calls]
+
+    def reduce_ahead(self, *calls: Reduction) -> Callable[[], list[np.ndarray]]:
+        """Do the same later."""
+        return partial(self.reduce_each, *calls)
 
     @contextmanager
     def sequence(self) -> Iterator[None]:

@@ -140,16 +140,16 @@ class Diffusion:
         """Solve an equation by the method that suits its condition number."""
         self.r, self.direction, self.image = self.memory.own
         self._repeat(lambda: self._residual(equation), equation, "residual")
-        largest, found = self.grid.largest_each(
+        wait = self.grid.largest_ahead(
             ("largest", self.grid.region, equation.field),
             ("largest", equation.region, self.r),
         )
-        limit = self.accuracy.tolerance * largest
         spectrum = self._spectrum(equation)
         if spectrum.condition <= LARGEST_CONDITION:
-            self._chebyshev(equation, spectrum, found, limit)
+            self._chebyshev(equation, spectrum, wait)
         else:
-            self._conjugate(equation, found, limit)
+            largest, found = wait()
+            self._conjugate(equation, found, self.accuracy.tolerance * largest)
 
     def _repeat(self, action: Callable[[], None], equation: Equation, *others: Hashable) -> None:
         """Do what follows from an equation; see `Repeats`."""
@@ -198,27 +198,45 @@ class Diffusion:
         return max(self.grid.largest("row_bound", self.grid.region, *walls), ROW_BOUND)
 
     def _chebyshev(
-        self, equation: Equation, spectrum: Spectrum, found: float, limit: float
+        self, equation: Equation, spectrum: Spectrum, wait: Callable[[], list[float]]
     ) -> None:
-        """Do as many iterations as the residual that was found needs; one at least.
+        """Do as many iterations as the residual that is waited for needs; one at least.
 
-        What little a small viscosity does adds up over the steps.
+        What little a small viscosity does adds up over the steps. A device with a queue does the
+        first one while its host waits.
         """
+        ahead = self.grid.backend.runs_ahead
+        if ahead:
+            self._iterate(equation, spectrum, 0, 1)
+        largest, found = wait()
         if not 0.0 < found < math.inf:
             return
-        most = self.accuracy.iterations
-        needed = spectrum.iterations(limit / found) if self.accuracy.tolerance else most
-        done = 0
-        while done < most:
-            end = min(done + max(needed, 1), most)
-            iterate = partial(self._iterate, equation, spectrum, range(done, end))
-            self._repeat(iterate, equation, "iterate", done, end)
-            done = end
-            needed = MORE
-            if done < most and self.grid.largest("largest", equation.region, self.r) <= limit:
-                break
+        if not ahead:
+            self._iterate(equation, spectrum, 0, 1)
+        limit = self.accuracy.tolerance * largest
+        self._iterate_on(equation, spectrum, limit, limit / found)
 
-    def _iterate(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
+    def _iterate_on(
+        self, equation: Equation, spectrum: Spectrum, limit: float, reduction: float
+    ) -> None:
+        """Do what iterations a reduction of the residual needs after the first, and more if any."""
+        most = self.accuracy.iterations
+        needed = spectrum.iterations(reduction) if self.accuracy.tolerance else most
+        done, end = 1, min(needed, most)
+        while True:
+            self._iterate(equation, spectrum, done, end)
+            done = max(done, end)
+            if done >= most or self.grid.largest("largest", equation.region, self.r) <= limit:
+                break
+            end = min(done + MORE, most)
+
+    def _iterate(self, equation: Equation, spectrum: Spectrum, done: int, end: int) -> None:
+        """Do the iterations from `done` on."""
+        if done < end:
+            iterate = partial(self._go_on, equation, spectrum, range(done, end))
+            self._repeat(iterate, equation, "iterate", done, end)
+
+    def _go_on(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
         """Go along a direction in each iteration, and choose the next one."""
         run = self.grid.program.run
         if numbers.start == 0:

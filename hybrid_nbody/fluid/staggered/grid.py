@@ -1,7 +1,7 @@
 """The staggered grid of a rank: its planes, its arrays, and sums over those of all ranks."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -179,12 +179,31 @@ class Grid:
 
     def largest_each(self, *calls: Reduction) -> list[float]:
         """Return what `largest` returns of each of some calls."""
-        found = self.program.reduce_each(*calls)
+        return self._largest_of(self.program.reduce_each(*calls))
+
+    def largest_ahead(self, *calls: Reduction) -> Callable[[], list[float]]:
+        """Queue what `largest_each` does, and return what waits for it: see `Program.reduce_ahead`.
+
+        A GPU does not stand still meanwhile if it has something else to do.
+        """
+        wait = self.program.reduce_ahead(*calls)
+        return lambda: self._largest_of(wait())
+
+    def _largest_of(self, found: Sequence[np.ndarray]) -> list[float]:
+        """Return the largest result on the planes of all ranks for each of some calls."""
         return self.halo.largest_each([float(np.max(planes, initial=0.0)) for planes in found])
 
     def largest_speed(self, velocity: Vector) -> float:
         """Return the largest component of a velocity, ghosts included; NaN counts as infinite."""
-        return max(self.largest_each(*(("largest", self.everywhere, a) for a in velocity)))
+        return max(self.largest_each(*self._largest_components(velocity)))
+
+    def largest_speed_ahead(self, velocity: Vector) -> Callable[[], float]:
+        """Queue what `largest_speed` does, and return what waits for it: see `largest_ahead`."""
+        wait = self.largest_ahead(*self._largest_components(velocity))
+        return lambda: max(wait())
+
+    def _largest_components(self, velocity: Vector) -> list[Reduction]:
+        return [("largest", self.everywhere, component) for component in velocity]
 
 
 def unit_of(largest: float) -> float:

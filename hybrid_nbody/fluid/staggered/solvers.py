@@ -165,8 +165,9 @@ class Cycles(OpenFaces):
         """See `PressureSolver`."""
         self.r, self.direction, self.image = self.memory.own
         self.begin(velocity, self.r)
-        self.unit = unit_of(self.largest(self.r))
+        wait = self.grid.largest_ahead(("largest", self.grid.region, self.r))
         self.multigrid.cycle(self.direction, self.r)
+        self.unit = unit_of(*wait())
         grade = self._dot(self.r, self.direction)
         done = 0
         while done < most and grade > 0.0:
