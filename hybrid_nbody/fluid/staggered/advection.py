@@ -55,13 +55,20 @@ class Advection:
         self.scale = -dt / self.grid.spacing
         is_thin = bool(self.solids.thin.bounds)
         needed = self.windows.needed or is_thin
-        cells = self.grid.largest_speed(flow) * -self.scale if needed else 0.0
-        self._fit_windows(self.windows.depth(cells))
-        self.flow = [self._window(array, name) for name, array in zip("uvw", flow, strict=True)]
+        wait = self.grid.largest_speed_ahead(flow) if needed else lambda: 0.0
+        self._see(flow)
+        cells = wait() * -self.scale
+        if self._fit_windows(self.windows.depth(cells)):
+            self._see(flow)
         self.walls: list[Seen] = []
         self.reach = self.beside = None
         if is_thin:
             self._look_at_walls(cells)
+
+    def _see(self, flow: Vector) -> None:
+        """Make windows of a flow, if their depth is known: most likely it suffices again."""
+        if self.memory or not self.windows.needed:
+            self.flow = [self._window(array, name) for name, array in zip("uvw", flow, strict=True)]
 
     def _look_at_walls(self, cells: float) -> None:
         """See thin solids, and where paths of some cells can meet them."""
@@ -71,15 +78,17 @@ class Advection:
         self.reach = int(min(cells, max(self.grid.cells))) + BEYOND
         self.beside = solids.thin.region(self.grid, self.reach)
 
-    def _fit_windows(self, depth: int) -> None:
-        """Make windows of a depth, or deeper ones than before."""
+    def _fit_windows(self, depth: int) -> bool:
+        """Make windows of a depth, or deeper ones than before; return whether they are new."""
         if not self.windows.needed:
-            return
+            return False
         names = FIELDS + WALLS if self.solids.thin.bounds else FIELDS
-        if depth > self.depth or len(names) > len(self.memory):
+        fits = depth <= self.depth and len(names) <= len(self.memory)
+        if not fits:
             self.depth = max(depth, self.depth)
             self.memory = {name: self.windows.empty(self.depth) for name in names}
             self.sections = self.windows.sections(self.depth)
+        return not fits
 
     def carry(self, field: Array, kind: Kind, region: Region, out: Array) -> None:
         """Set `out` to what comes to its elements in a step, to first order.
