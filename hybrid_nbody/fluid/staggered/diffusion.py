@@ -35,6 +35,9 @@ LARGEST_CONDITION = 40.0
 MORE = 2
 """Iterations between two looks at a residual that is larger than expected."""
 
+AHEAD_CELLS = 1 << 21
+"""Of a rank: an iteration of fewer takes a GPU less time than its host needs to launch one more."""
+
 
 @dataclass(frozen=True)
 class Equation:
@@ -202,39 +205,35 @@ class Diffusion:
     ) -> None:
         """Do as many iterations as the residual that is waited for needs; one at least.
 
-        What little a small viscosity does adds up over the steps. A device with a queue does the
-        first one while its host waits.
+        What little a small viscosity does adds up over the steps.
         """
-        ahead = self.grid.backend.runs_ahead
-        if ahead:
-            self._iterate(equation, spectrum, 0, 1)
+        done = self._iterate(equation, spectrum, 0, 1) if self._goes_ahead else 0
         largest, found = wait()
         if not 0.0 < found < math.inf:
             return
-        if not ahead:
-            self._iterate(equation, spectrum, 0, 1)
-        limit = self.accuracy.tolerance * largest
-        self._iterate_on(equation, spectrum, limit, limit / found)
-
-    def _iterate_on(
-        self, equation: Equation, spectrum: Spectrum, limit: float, reduction: float
-    ) -> None:
-        """Do what iterations a reduction of the residual needs after the first, and more if any."""
         most = self.accuracy.iterations
-        needed = spectrum.iterations(reduction) if self.accuracy.tolerance else most
-        done, end = 1, min(needed, most)
+        limit = self.accuracy.tolerance * largest
+        needed = spectrum.iterations(limit / found) if self.accuracy.tolerance else most
+        end = min(max(needed, 1), most)
         while True:
-            self._iterate(equation, spectrum, done, end)
-            done = max(done, end)
-            if done >= most or self.grid.largest("largest", equation.region, self.r) <= limit:
+            done = self._iterate(equation, spectrum, done, end)
+            if done == most or self.grid.largest("largest", equation.region, self.r) <= limit:
                 break
             end = min(done + MORE, most)
 
-    def _iterate(self, equation: Equation, spectrum: Spectrum, done: int, end: int) -> None:
-        """Do the iterations from `done` on."""
+    @property
+    def _goes_ahead(self) -> bool:
+        """Return whether ranks do the first iteration while their hosts wait for the residual."""
+        grid = self.grid
+        enough = math.prod(grid.cells) >= AHEAD_CELLS * grid.halo.partition.size
+        return grid.backend.runs_ahead and enough
+
+    def _iterate(self, equation: Equation, spectrum: Spectrum, done: int, end: int) -> int:
+        """Do the iterations from `done` to `end`, if any are left, and return `end`."""
         if done < end:
             iterate = partial(self._go_on, equation, spectrum, range(done, end))
             self._repeat(iterate, equation, "iterate", done, end)
+        return end
 
     def _go_on(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
         """Go along a direction in each iteration, and choose the next one."""

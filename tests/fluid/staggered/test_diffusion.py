@@ -9,7 +9,7 @@ from support.staggered import CAVITY, PERIODIC, TUNNEL, WALLS, make_stepper, own
 from hybrid_nbody.fluid.obstacles import Sphere
 from hybrid_nbody.fluid.staggered import diffusion
 from hybrid_nbody.fluid.staggered.chebyshev import Spectrum
-from hybrid_nbody.fluid.staggered.diffusion import Equation
+from hybrid_nbody.fluid.staggered.diffusion import Diffusion, Equation
 from hybrid_nbody.fluid.staggered.pressure import Accuracy
 
 CELLS = (12, 8, 6)
@@ -95,6 +95,23 @@ def test_both_solvers_spread_a_scalar_alike(monkeypatch, backend, communicator, 
         stepper.diffusion.spread(field, kind, stepper.grid.region, 0.7)
         found.append(own(stepper, field))
     np.testing.assert_allclose(*found, rtol=0.0, atol=1e-10)
+
+
+@pytest.mark.parametrize("ratio", [1e-9, 1e-3, 0.7])
+@pytest.mark.parametrize("tolerance", [0.0, 1e-3, 1e-11])
+@pytest.mark.parametrize("faces", [PERIODIC, TUNNEL])
+def test_an_iteration_ahead_of_the_residual_changes_no_bit(
+    monkeypatch, backend, communicator, faces, tolerance, ratio
+):
+    """Neither the number of iterations: one, a few, or as many as are allowed."""
+    found = []
+    for ahead in (False, True):
+        monkeypatch.setattr(Diffusion, "_goes_ahead", ahead)
+        stepper = disorder(backend, communicator, faces, BALL, Accuracy(tolerance, 5))
+        given = (stepper.ghosts.velocity[2], stepper.inner[2], ratio)
+        stepper.diffusion.spread(stepper.state.velocity[2], *given)
+        found.append(own(stepper, stepper.state.velocity[2]))
+    np.testing.assert_array_equal(*found)
 
 
 def test_what_is_repeated_belongs_to_the_ratio_of_the_step(backend, alone):
