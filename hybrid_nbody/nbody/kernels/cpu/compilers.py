@@ -26,11 +26,16 @@ linked_block = njit(
 )
 """Does the same with products that may be fused with sums: for blocks of targets."""
 
-linked_inline = njit(
-    error_model="numpy",
-    fastmath=VECTOR_MATH,
-    no_cpython_wrapper=True,
-    no_cfunc_wrapper=True,
-    forceinline=True,
-)
+INLINE = {
+    "error_model": "numpy",
+    "fastmath": VECTOR_MATH,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": True,
+}
+
+linked_inline = njit(_nrt=False, **INLINE)
 """Puts such a function into the code that calls it: for the kernels of a tree, of whole vectors."""
+
+linked_inline_with_arrays = njit(**INLINE)
+"""Does the same with a function that makes arrays."""

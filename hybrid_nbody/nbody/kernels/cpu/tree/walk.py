@@ -12,7 +12,7 @@ import numpy as np
 from numba import carray, njit, prange
 
 from hybrid_nbody.backends.simd import VECTOR_MATH, address_at, address_of
-from hybrid_nbody.nbody.kernels.cpu.compilers import linked_inline
+from hybrid_nbody.nbody.kernels.cpu.compilers import linked_inline, linked_inline_with_arrays
 from hybrid_nbody.nbody.kernels.cpu.tree.acceptance import TESTS, accepted
 from hybrid_nbody.nbody.kernels.cpu.tree.downward import evaluate, shift_to_children
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
@@ -78,7 +78,7 @@ def sum_forces(roots, walk, binomials, opening, cells, bodies, expansions, table
         descend(part, roots[part], walk, (binomials, opening), tree, output)
 
 
-@linked_inline
+@linked_inline_with_arrays
 def descend(part, root, walk, method, tree, output):
     """Sum the forces below root number `part`; `method` are binomials and opening."""
     capacity = walk.capacity
@@ -133,7 +133,7 @@ def push_children(cell, tree, stack, height):
     return height
 
 
-@linked_inline
+@linked_inline_with_arrays
 def find_sources(cell, numbers, method, tree, waiting, lists, marks):
     """Sort sources into those seen as a whole, nearby leaves, and those left to the children.
 
@@ -249,7 +249,7 @@ def pairs_of(leaf, near, tree):
     return sources * (tree.cells.last[leaf] - tree.cells.first[leaf])
 
 
-@linked_inline
+@linked_inline_with_arrays
 def add_nearby_leaves(leaf, near, walk, opening, tree, result):
     """Add what nearby leaves do to a leaf's bodies, in float32 where that is exact enough."""
     allowed = opening.error * tree.expansions.tolerance[leaf]
@@ -307,7 +307,7 @@ def overlap(cell, source, tree):
     return first[source] < last[cell] and first[cell] < last[source]
 
 
-@linked_inline
+@linked_inline_with_arrays
 def add_far_field(cell, distant, far, method, tree):
     """Add the expansions of distant sources to that of a cell."""
     binomials, opening = method
