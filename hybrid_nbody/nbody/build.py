@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -271,9 +271,7 @@ class NBodyBuilder:
         beforehand = placement.backend.compiled_beforehand
         communicator.first_on_node(lambda device: self._compile(device, pair_force), beforehand)
 
-        def calibrate() -> list[float]:
-            return self._calibrate(placement, number, pair_force)
-
+        calibrate = partial(self._calibrate, placement, number, pair_force)
         partition = shares(compute, number, placement, calibrate)
         transport = self.devices.connect(
             compute.transport, placement.backend, communicator, placement.shared_gpus
@@ -290,10 +288,11 @@ class NBodyBuilder:
         return chosen(wanted_of(self.config, number), backends)
 
     def _compile(self, device: Backend, pair_force: PairForce) -> None:
-        """Compile the kernels that the run needs."""
-        gravity = self.config.gravity
-        compile_kernels(device, pair_force, INTEGRATORS[self.config.time.integrator].jerks)
-        FORCES[self.solver.name].compile(device, pair_force, gravity.accuracy)
+        """Compile what the run needs: ranks are compared by direct sums, whatever their force."""
+        force = FORCES[self.solver.name]
+        sums = force.all_pairs or device.runs_ahead or self.communicator.size > 1
+        compile_kernels(device, pair_force, INTEGRATORS[self.config.time.integrator].jerks, sums)
+        force.compile(device, pair_force, self.config.gravity.accuracy)
 
     def _calibrate(self, placement: Placement, number: int, pair_force: PairForce) -> list[float]:
         """Return the speed of each rank in bodies a second, measured briefly."""

@@ -43,9 +43,16 @@ REPEATS = 3
 def make_sample(
     backend: Backend, pair_force: PairForce, number: int, targets: int
 ) -> tuple[Kernels, State]:
-    """Return kernels and a state of random bodies, about as large and heavy as those of the run.
+    """Return what `make_bodies` does, with packed sources."""
+    kernels, state = make_bodies(backend, pair_force, number, targets)
+    kernels.pack(state)
+    return kernels, state
 
-    Their sources are packed.
+
+def make_bodies(
+    backend: Backend, pair_force: PairForce, number: int, targets: int
+) -> tuple[Kernels, State]:
+    """Return kernels and a state of random bodies, about as large and heavy as those of the run.
 
     Parameters
     ----------
@@ -59,12 +66,12 @@ def make_sample(
     state = make_state(backend, slice(0, targets), bodies.mass)
     state.position[:] = backend.upload(bodies.position)
     set_order(backend, state, given_order(number))
-    kernels = make_kernels(backend, state, pair_force)
-    kernels.pack(state)
-    return kernels, state
+    return make_kernels(backend, state, pair_force), state
 
 
-def compile_kernels(backend: Backend, pair_force: PairForce, jerks: bool = False) -> None:
+def compile_kernels(
+    backend: Backend, pair_force: PairForce, jerks: bool = False, sums: bool = True
+) -> None:
     """Run every kernel of a device once, so that all are compiled before time counts.
 
     Parameters
@@ -73,16 +80,25 @@ def compile_kernels(backend: Backend, pair_force: PairForce, jerks: bool = False
     pair_force : PairForce
     jerks : bool, optional
         Whether the kernels of Hermite's scheme, which are many, are to be compiled, too.
+    sums : bool, optional
+        Whether those of sums over all pairs are.
     """
-    kernels, state = make_sample(backend, pair_force, 2, 2)
-    if jerks:
-        _compile_hermite(backend, kernels, state)
-    kernels.run(state, StepPlan(LEAPFROG, 1e-6), 2)
-    kernels.accelerations(state)
+    kernels, state = make_bodies(backend, pair_force, 2, 2)
     kernels.kick(state, 0.0)
     kernels.drift(state, 0.0)
-    kernels.potential(state, backend.zeros(2, "f8"))
+    if sums:
+        _compile_sums(backend, kernels, state)
+    if jerks:
+        _compile_hermite(backend, kernels, state)
     backend.synchronize()
+
+
+def _compile_sums(backend: Backend, kernels: Kernels, state: State) -> None:
+    """Run every kernel of sums over all pairs once, which Hermite's scheme needs, too."""
+    kernels.pack(state)
+    kernels.run(state, StepPlan(LEAPFROG, 1e-6), 2)
+    kernels.accelerations(state)
+    kernels.potential(state, backend.zeros(2, "f8"))
 
 
 def _compile_hermite(backend: Backend, kernels: Kernels, state: State) -> None:

@@ -1,13 +1,17 @@
 """Short calibrations: what is measured is counted right, on as many bodies as it takes."""
 
+import numba
 import pytest
+from support import configs
 from support.bodies import make_backend, make_gravity
 from support.devices import hybrid
 
-from hybrid_nbody.nbody import calibrate
+from hybrid_nbody.nbody import build, calibrate
+from hybrid_nbody.nbody.forces.tree import calibrate as tree_calibrate
 from hybrid_nbody.nbody.initial_conditions import plummer
-from hybrid_nbody.nbody.kernels import reference
+from hybrid_nbody.nbody.kernels import expansion_of, reference
 from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.cpu.tree import kernels as tree_sums
 
 LAW = PairForce("single", 0.1)
 
@@ -53,3 +57,38 @@ def test_a_sample_has_the_requested_targets():
     kernels.accelerations(state)
     true = reference.accelerations(state.position, state.mass, 0.1, targets=range(30))
     assert abs(state.acceleration - true).max() < 1e-12 * abs(true).max()
+
+
+@pytest.mark.parametrize("accuracy", [1e-2, 1e-4, 1e-7])
+def test_the_walk_of_a_rank_without_bodies_takes_what_others_take(monkeypatch, accuracy):
+    """So it is compiled without the kernels that grow a tree, which a helper compiles."""
+    backend, taken = make_backend("cpu"), []
+    sum_forces = tree_sums.sum_forces
+
+    def noted(roots, *arguments):
+        taken.append(([numba.typeof(each) for each in (roots, *arguments)], len(roots)))
+        return sum_forces(roots, *arguments)
+
+    monkeypatch.setattr(tree_sums, "sum_forces", noted)
+    method = (expansion_of(backend, accuracy, "single"), 1e-4)
+    tree_calibrate.walk_without_bodies(backend, method)
+    tree_calibrate.grow_sample(backend, method).sums(potentials=False)
+    (without, none), (usual, some) = taken
+    assert without == usual
+    assert none == 0 < some
+
+
+@pytest.mark.parametrize(("solver", "sums"), [("direct", True), ("fmm", False)])
+def test_a_tree_on_one_rank_compiles_no_direct_sums(monkeypatch, alone, solver, sums):
+    asked = []
+    monkeypatch.setattr(build, "compile_kernels", lambda *given: asked.append(given[-1]))
+    text = f"""
+model: nbody
+bodies: {{kind: plummer, n: 300}}
+gravity: {{softening: 0.1, solver: {solver}}}
+time: {{dt: 1e-3, steps: 1}}
+compute: {{backend: cpu, threads: 1}}
+"""
+    maker = build.NBodyBuilder(configs.loads(text, "test.yaml"), alone)
+    maker.fresh(maker.initial())
+    assert asked == [sums]

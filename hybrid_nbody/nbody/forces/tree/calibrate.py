@@ -1,20 +1,31 @@
 """A short run of the kernels of a tree, to compile them before time counts."""
 
+from functools import partial
+
 import numpy as np
 
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.backends.precompile import can_help, helped
 from hybrid_nbody.nbody.forces.tree.parts import PartFinder
 from hybrid_nbody.nbody.kernels import expansion_of, make_device_tree, make_tree_sums
-from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.contract import PairForce, TreeSums
 from hybrid_nbody.nbody.kernels.cube import cube_around
+from hybrid_nbody.nbody.kernels.expansions import Expansion
+from hybrid_nbody.nbody.kernels.parts import CELL, Parts
 from hybrid_nbody.parallel.partition import Partition
 
 BODIES = 200
 """Enough for a tree of some levels."""
 
+CUBE = cube_around(np.full(3, -1.0), np.ones(3))
+"""Around them."""
+
 
 def compile_tree(backend: Backend, pair_force: PairForce, accuracy: float) -> None:
     """Run every kernel of a tree once, as one rank of one.
+
+    Where a helper can compile those that grow a tree, this process compiles the walk meanwhile,
+    which takes as long as all others.
 
     Parameters
     ----------
@@ -27,17 +38,41 @@ def compile_tree(backend: Backend, pair_force: PairForce, accuracy: float) -> No
     if not backend.shares_host_memory:  # its kernels are compiled as they are made
         make_device_tree(backend, expansion, pair_force.eps2, 1.0)
         return
-    tree = make_tree_sums(backend, expansion, pair_force.eps2, 1.0)
-    sample = np.random.default_rng(0).uniform(-1, 1, (BODIES, 4))
-    sample[:, 3] = 1 / BODIES  # masses
-    bodies = backend.upload(sample)
-    cube = cube_around(sample[:, :3].min(axis=0), sample[:, :3].max(axis=0))
-    curve = tree.curve(bodies[:, :3], cube, 1)
-    finder = PartFinder(tree, curve, backend, lambda counts: counts)
-    finder.find(expansion.capacity)
-    parts, _ = finder.shared_out(backend.xp.ones(BODIES, np.int64), Partition.equal(BODIES, 1))
-    tree.grow(bodies[curve.order], curve, cube, parts, 0)
-    tree.set_parts(tree.part_rows())
+    method = (expansion, pair_force.eps2)
+    if can_help(backend):
+        with helped(partial(grow_sample, method=method)):
+            walk_without_bodies(backend, method)
+    tree = grow_sample(backend, method)
     tree.sums(potentials=False)
     tree.add([(0, tree.essential(0, tree.target_rows()))])
     backend.synchronize()
+
+
+Method = tuple[Expansion, float]
+"""Expansions, and the softening length squared."""
+
+
+def walk_without_bodies(backend: Backend, method: Method) -> None:
+    """Walk the tree of a rank that has no bodies: its kernel sees arrays of all kinds."""
+    tree = make_tree_sums(backend, *method, mass=1.0)
+    none = backend.zeros((0, 4), "f8")
+    root = np.zeros(1, np.int64)
+    parts = Parts(np.ones(1, CELL), root, owners=root)
+    tree.grow(none, tree.curve(none[:, :3], CUBE, 1), CUBE, parts, rank=1)
+    tree.sums(potentials=False)
+
+
+def grow_sample(backend: Backend, method: Method) -> TreeSums:
+    """Return the tree of some bodies."""
+    expansion, _ = method
+    tree = make_tree_sums(backend, *method, mass=1.0)
+    sample = np.random.default_rng(0).uniform(-1, 1, (BODIES, 4))
+    sample[:, 3] = 1 / BODIES  # masses
+    bodies = backend.upload(sample)
+    curve = tree.curve(bodies[:, :3], CUBE, 1)
+    finder = PartFinder(tree, curve, backend, lambda counts: counts)
+    finder.find(expansion.capacity)
+    parts, _ = finder.shared_out(backend.xp.ones(BODIES, np.int64), Partition.equal(BODIES, 1))
+    tree.grow(bodies[curve.order], curve, CUBE, parts, 0)
+    tree.set_parts(tree.part_rows())
+    return tree
