@@ -36,7 +36,7 @@ MORE = 2
 """Iterations between two looks at a residual that is larger than expected."""
 
 AHEAD_CELLS = 1 << 21
-"""Of a rank: an iteration of fewer takes a GPU less time than its host needs to launch one more."""
+"""Cells of a rank from which on an iteration takes longer than it takes a host to launch one."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,8 @@ class Diffusion:
     ) -> None:
         """Do as many iterations as the residual that is waited for needs; one at least.
 
-        What little a small viscosity does adds up over the steps.
+        What little a small viscosity does adds up over the steps. Where the residual is zero or no
+        number nothing is done, but for an iteration ahead of it.
         """
         done = self._iterate(equation, spectrum, 0, 1) if self._goes_ahead else 0
         largest, found = wait()
@@ -223,19 +224,22 @@ class Diffusion:
 
     @property
     def _goes_ahead(self) -> bool:
-        """Return whether ranks do the first iteration while their hosts wait for the residual."""
+        """Return whether ranks do the first iteration while their hosts wait for the residual.
+
+        All decide alike, or some would wait for planes and others for the residual.
+        """
         grid = self.grid
         enough = math.prod(grid.cells) >= AHEAD_CELLS * grid.halo.partition.size
-        return grid.backend.runs_ahead and enough
+        return grid.backend.runs_ahead and not grid.mixed and enough
 
     def _iterate(self, equation: Equation, spectrum: Spectrum, done: int, end: int) -> int:
         """Do the iterations from `done` to `end`, if any are left, and return `end`."""
         if done < end:
-            iterate = partial(self._go_on, equation, spectrum, range(done, end))
+            iterate = partial(self._queue, equation, spectrum, range(done, end))
             self._repeat(iterate, equation, "iterate", done, end)
         return end
 
-    def _go_on(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
+    def _queue(self, equation: Equation, spectrum: Spectrum, numbers: range) -> None:
         """Go along a direction in each iteration, and choose the next one."""
         run = self.grid.program.run
         if numbers.start == 0:

@@ -1,5 +1,7 @@
 """Implicit viscosity and diffusion: Chebyshev's iteration and conjugate gradients."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -112,6 +114,24 @@ def test_an_iteration_ahead_of_the_residual_changes_no_bit(
         stepper.diffusion.spread(stepper.state.velocity[2], *given)
         found.append(own(stepper, stepper.state.velocity[2]))
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "runs_ahead", "mixed", "ahead"),
+    [
+        (1, True, False, True),
+        (2, True, False, False),
+        (1, False, False, False),
+        (1, True, True, False),
+    ],
+)
+def test_all_ranks_go_ahead_or_none(ranks, runs_ahead, mixed, ahead):
+    """Those of mixed devices do not, nor ranks with few cells; a host has nothing to wait for."""
+    halo = SimpleNamespace(partition=SimpleNamespace(size=ranks))
+    backend = SimpleNamespace(runs_ahead=runs_ahead)
+    cells = (128, 128, 129)
+    grid = SimpleNamespace(cells=cells, halo=halo, backend=backend, mixed=mixed)
+    assert Diffusion._goes_ahead.fget(SimpleNamespace(grid=grid)) == ahead
 
 
 def test_what_is_repeated_belongs_to_the_ratio_of_the_step(backend, alone):
