@@ -150,7 +150,7 @@ def _outermost(grid: Grid, axis: int, high: int) -> tuple[int, int, int, int, in
     region = list(grid.region)
     start = 4 - 2 * axis
     place = region[start + high]
-    is_mine = axis < 2 or grid.ends[high]
+    is_mine = axis < 2 or (grid.planes > 0 and grid.ends[high])
     region[start : start + 2] = place, place + is_mine
     k0, k1, j0, j1, i0, i1 = region
     return k0, k1, j0, j1, i0, i1
