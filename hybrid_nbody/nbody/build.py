@@ -288,9 +288,9 @@ class NBodyBuilder:
         return chosen(wanted_of(self.config, number), backends)
 
     def _compile(self, device: Backend, pair_force: PairForce) -> None:
-        """Compile what the run needs: ranks are compared by direct sums, whatever their force."""
+        """Compile what the run needs: direct sums also to compare ranks, or at no cost on a GPU."""
         force = FORCES[self.solver.name]
-        sums = force.all_pairs or device.runs_ahead or self.communicator.size > 1
+        sums = force.direct_sums or device.runs_ahead or self.communicator.size > 1
         compile_kernels(device, pair_force, INTEGRATORS[self.config.time.integrator].jerks, sums)
         force.compile(device, pair_force, self.config.gravity.accuracy)
 

@@ -81,12 +81,12 @@ def compile_kernels(
     jerks : bool, optional
         Whether the kernels of Hermite's scheme, which are many, are to be compiled, too.
     sums : bool, optional
-        Whether those of sums over all pairs are.
+        Whether the kernels of sums over all pairs are to be compiled; Hermite's scheme needs them.
     """
     kernels, state = make_bodies(backend, pair_force, 2, 2)
     kernels.kick(state, 0.0)
     kernels.drift(state, 0.0)
-    if sums:
+    if sums or jerks:
         _compile_sums(backend, kernels, state)
     if jerks:
         _compile_hermite(backend, kernels, state)
@@ -94,7 +94,7 @@ def compile_kernels(
 
 
 def _compile_sums(backend: Backend, kernels: Kernels, state: State) -> None:
-    """Run every kernel of sums over all pairs once, which Hermite's scheme needs, too."""
+    """Run every kernel of sums over all pairs once."""
     kernels.pack(state)
     kernels.run(state, StepPlan(LEAPFROG, 1e-6), 2)
     kernels.accelerations(state)

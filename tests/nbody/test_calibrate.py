@@ -70,9 +70,9 @@ def test_the_walk_of_a_rank_without_bodies_takes_what_others_take(monkeypatch, a
         return sum_forces(roots, *arguments)
 
     monkeypatch.setattr(tree_sums, "sum_forces", noted)
-    method = (expansion_of(backend, accuracy, "single"), 1e-4)
-    tree_calibrate.walk_without_bodies(backend, method)
-    tree_calibrate.grow_sample(backend, method).sums(potentials=False)
+    settings = (expansion_of(backend, accuracy, "single"), 1e-4)
+    tree_calibrate.walk_without_bodies(backend, settings)
+    tree_calibrate.grow_sample(backend, settings).sums(potentials=False)
     (without, none), (usual, some) = taken
     assert without == usual
     assert none == 0 < some

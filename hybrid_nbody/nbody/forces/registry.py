@@ -24,7 +24,7 @@ from hybrid_nbody.parallel.exchange.ring import RingExchange
 
 
 def compile_nothing(backend: Backend, pair_force: PairForce, accuracy: float) -> None:
-    """Compile nothing: the kernels of direct sums are compiled for every force."""
+    """Compile nothing: the force takes the kernels of direct sums alone."""
 
 
 LEAST_SOURCES = 0.7
@@ -48,6 +48,8 @@ class ForceKind:
         Whether it takes bodies that go around a ring of ranks.
     all_pairs : bool
         Whether it sums over all pairs, so that its work is the square of the bodies.
+    direct_sums : bool
+        Whether it takes the kernels of direct sums, so that they are compiled before time counts.
     mixed : bool
         Whether ranks may run on different backends.
     compile : callable
@@ -60,6 +62,7 @@ class ForceKind:
     backends: tuple[str, ...] = ("cpu", "gpu", "hybrid")
     rings: bool = True
     all_pairs: bool = True
+    direct_sums: bool = True
     mixed: bool = True
     compile: Callable[[Backend, PairForce, float], None] = compile_nothing
 
@@ -135,6 +138,7 @@ register(
         backends=("cpu", "gpu"),
         rings=False,
         all_pairs=False,
+        direct_sums=False,
         mixed=False,
         compile=compile_tree,
     ),

@@ -17,6 +17,9 @@ from hybrid_nbody.parallel.partition import Partition
 BODIES = 200
 """Enough for a tree of some levels."""
 
+Settings = tuple[Expansion, float]
+"""Expansions, and the softening length squared."""
+
 CUBE = cube_around(np.full(3, -1.0), np.ones(3))
 """Around them."""
 
@@ -38,38 +41,34 @@ def compile_tree(backend: Backend, pair_force: PairForce, accuracy: float) -> No
     if not backend.shares_host_memory:  # its kernels are compiled as they are made
         make_device_tree(backend, expansion, pair_force.eps2, 1.0)
         return
-    method = (expansion, pair_force.eps2)
+    settings = (expansion, pair_force.eps2)
     if can_help(backend):
-        with helped(partial(grow_sample, method=method)):
-            walk_without_bodies(backend, method)
-    tree = grow_sample(backend, method)
+        with helped(partial(grow_sample, settings=settings)):
+            walk_without_bodies(backend, settings)
+    tree = grow_sample(backend, settings)
     tree.sums(potentials=False)
     tree.add([(0, tree.essential(0, tree.target_rows()))])
     backend.synchronize()
 
 
-Method = tuple[Expansion, float]
-"""Expansions, and the softening length squared."""
-
-
-def walk_without_bodies(backend: Backend, method: Method) -> None:
+def walk_without_bodies(backend: Backend, settings: Settings) -> None:
     """Walk the tree of a rank that has no bodies: its kernel sees arrays of all kinds."""
-    tree = make_tree_sums(backend, *method, mass=1.0)
+    tree = make_tree_sums(backend, *settings, mass=1.0)
     none = backend.zeros((0, 4), "f8")
     root = np.zeros(1, np.int64)
     parts = Parts(np.ones(1, CELL), root, owners=root)
-    tree.grow(none, tree.curve(none[:, :3], CUBE, 1), CUBE, parts, rank=1)
+    tree.grow(none, tree.curve(none, CUBE, 1), CUBE, parts, rank=1)
     tree.sums(potentials=False)
 
 
-def grow_sample(backend: Backend, method: Method) -> TreeSums:
+def grow_sample(backend: Backend, settings: Settings) -> TreeSums:
     """Return the tree of some bodies."""
-    expansion, _ = method
-    tree = make_tree_sums(backend, *method, mass=1.0)
+    expansion, _ = settings
+    tree = make_tree_sums(backend, *settings, mass=1.0)
     sample = np.random.default_rng(0).uniform(-1, 1, (BODIES, 4))
     sample[:, 3] = 1 / BODIES  # masses
     bodies = backend.upload(sample)
-    curve = tree.curve(bodies[:, :3], CUBE, 1)
+    curve = tree.curve(bodies, CUBE, 1)
     finder = PartFinder(tree, curve, backend, lambda counts: counts)
     finder.find(expansion.capacity)
     parts, _ = finder.shared_out(backend.xp.ones(BODIES, np.int64), Partition.equal(BODIES, 1))

@@ -2,7 +2,7 @@
 
 Numba counts who holds an array, by an atomic operation at the beginning and at the end of every
 function that takes one. Those of a force of a few bodies took longer than the force itself. Here
-Python holds all arrays while a loop runs, and none is made within: nothing is counted.
+Python holds all arrays while a loop runs, and where none is made within, nothing is counted.
 """
 
 from numba import njit

@@ -59,7 +59,7 @@ def grown(roots: Cells, keys: tuple[Keys, ...], must_split: Rule) -> Cells:
         ``must_split(first, last, level)`` says which cells of a level are divided.
     """
     cells = roots
-    for level in range(deepest_level(keys)):
+    for level in range(deepest_level(keys) if len(roots.first) else 0):
         here = np.flatnonzero(cells.level == level)
         first = cells.first[here]
         last = cells.last[here]

@@ -48,6 +48,8 @@ def curve_through(position: NDArray[np.float64], cube: Cube, words: int) -> Curv
     """
     order = np.arange(len(position), dtype=np.int32)
     keys = [np.empty(len(position), np.uint64) for _ in range(words)]
+    if not len(position):
+        return Curve(order, tuple(keys))
     for word in reversed(range(words)):
         fill_keys(position[order] if word < words - 1 else position, cube, word, keys[word])
         rows = np.arange(len(position), dtype=np.int32)
