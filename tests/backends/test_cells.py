@@ -68,6 +68,18 @@ def test_planes_are_summed_and_searched(backend, program, numbers):
     np.testing.assert_array_equal(largest, np.abs(inside).max(axis=(1, 2)))
 
 
+def test_other_reductions_leave_one_that_is_under_way(backend, program, numbers):
+    """And the arrays may change once it is queued."""
+    on_device = backend.upload(numbers)
+    expected = program.reduce_each(("square", REGION, on_device), ("size", REGION, on_device))
+    wait = program.reduce_ahead(("square", REGION, on_device), ("size", REGION, on_device))
+    program.run("smooth", REGION, on_device)
+    others = program.reduce("square", REGION, backend.upload(2.0 * numbers))
+    for found, one in zip(wait(), expected, strict=True):
+        np.testing.assert_array_equal(found, one)
+    np.testing.assert_array_equal(others, 4.0 * expected[0])
+
+
 @pytest.mark.parametrize("rows", [31, 32, 33, 70])
 def test_all_rows_of_planes_are_summed_and_searched(backend, program, rows):
     numbers = np.random.default_rng(3).normal(size=(4, rows + 2, 9))

@@ -129,7 +129,10 @@ class Program:
         return wait
 
     def _queued(self, calls: Sequence[Reduction], when: str) -> list[np.ndarray]:
-        """Queue some reductions; kernels write the results of strips into memory of the host."""
+        """Queue some reductions; kernels write the results of strips into memory of the host.
+
+        `when` is "now" or "ahead": each has memory of its own.
+        """
         assert not self.sequences.collects, calls
         shapes = [_pieces_of(region) for _, region, *_ in calls]
         ends = np.cumsum([planes * strips for planes, strips in shapes])

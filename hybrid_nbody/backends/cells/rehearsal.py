@@ -56,7 +56,7 @@ class Rehearsal:
         return [self.reduce(*call) for call in calls]
 
     def reduce_ahead(self, *calls: Reduction) -> Callable[[], list[np.ndarray]]:
-        """Do the same later."""
+        """Return what notes them; see `reduce`."""
         return partial(self.reduce_each, *calls)
 
     @contextmanager

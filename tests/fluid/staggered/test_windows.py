@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from support.ranks import this_rank
-from support.staggered import PERIODIC, WALLS, make_stepper, still
+from support.staggered import PERIODIC, WALLS, make_stepper, put, still
 
 from hybrid_nbody.fluid.staggered.windows import Windows
 
@@ -50,3 +50,27 @@ def test_few_planes_are_copied(backend):
     """Of a periodic box alone: three depths at each end."""
     windows = windows_of(backend, this_rank(), PERIODIC, 40)
     assert [len(window) for window in windows.empty(4)] == [11, 0, 11]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("faces", [PERIODIC, WALLS])
+def test_windows_that_were_too_shallow_are_made_again(backend, communicator, faces):
+    """They are made of the depth so far while it is found out whether that suffices."""
+
+    def seen(*durations):
+        cells = (4, 4, 8 * communicator.size)
+        stepper = make_stepper(backend, communicator, cells, faces, still())
+        put(stepper, lambda axis, x, y, z: np.sin(3.0 * x + 5.0 * y + 7.0 * z + axis))
+        for duration in durations:
+            stepper.advection.follow(stepper.state.velocity, duration)
+        advection = stepper.advection
+        windows = [backend.download(window) for flow in advection.flow for window in flow]
+        return advection.depth, windows
+
+    for durations in ((0.5,), (0.01, 0.5), (0.01, 0.5, 0.01)):
+        depth, windows = seen(*durations)
+        if durations == (0.5,):
+            expected = depth, windows
+        assert depth == expected[0]
+        for found, one in zip(windows, expected[1], strict=True):
+            np.testing.assert_array_equal(found, one)
