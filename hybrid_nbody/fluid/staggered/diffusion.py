@@ -36,7 +36,7 @@ MORE = 2
 """Iterations between two looks at a residual that is larger than expected."""
 
 AHEAD_CELLS = 1 << 21
-"""Cells of a rank from which on an iteration takes longer than it takes a host to launch one."""
+"""Cells from which on an iteration takes a GPU longer than it takes its host to launch one."""
 
 
 @dataclass(frozen=True)
@@ -226,11 +226,11 @@ class Diffusion:
     def _goes_ahead(self) -> bool:
         """Return whether ranks do the first iteration while their hosts wait for the residual.
 
-        All decide alike, or some would wait for planes and others for the residual.
+        All decide alike, or some would wait for planes and others for the residual; and any number
+        of ranks does, as an iteration on a residual of zero changes the sign of a zero.
         """
-        grid = self.grid
-        enough = math.prod(grid.cells) >= AHEAD_CELLS * grid.halo.partition.size
-        return grid.backend.runs_ahead and not grid.mixed and enough
+        enough = math.prod(self.grid.cells) >= AHEAD_CELLS
+        return self.grid.backend.runs_ahead and not self.grid.mixed and enough
 
     def _iterate(self, equation: Equation, spectrum: Spectrum, done: int, end: int) -> int:
         """Do the iterations from `done` to `end`, if any are left, and return `end`."""

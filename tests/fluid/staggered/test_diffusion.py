@@ -117,20 +117,14 @@ def test_an_iteration_ahead_of_the_residual_changes_no_bit(
 
 
 @pytest.mark.parametrize(
-    ("ranks", "runs_ahead", "mixed", "ahead"),
-    [
-        (1, True, False, True),
-        (2, True, False, False),
-        (1, False, False, False),
-        (1, True, True, False),
-    ],
+    ("planes", "runs_ahead", "mixed", "ahead"),
+    [(128, True, False, True), (127, True, False, False), (128, False, False, False)]
+    + [(128, True, True, False)],
 )
-def test_all_ranks_go_ahead_or_none(ranks, runs_ahead, mixed, ahead):
-    """Those of mixed devices do not, nor ranks with few cells; a host has nothing to wait for."""
-    halo = SimpleNamespace(partition=SimpleNamespace(size=ranks))
+def test_all_ranks_go_ahead_or_none(planes, runs_ahead, mixed, ahead):
+    """Those of mixed devices do not, nor those of small grids; a host has nothing to wait for."""
     backend = SimpleNamespace(runs_ahead=runs_ahead)
-    cells = (128, 128, 129)
-    grid = SimpleNamespace(cells=cells, halo=halo, backend=backend, mixed=mixed)
+    grid = SimpleNamespace(cells=(128, 128, planes), backend=backend, mixed=mixed)
     assert Diffusion._goes_ahead.fget(SimpleNamespace(grid=grid)) == ahead
 
 
