@@ -58,8 +58,10 @@ def grown(roots: Cells, keys: tuple[Keys, ...], must_split: Rule) -> Cells:
     must_split : callable
         ``must_split(first, last, level)`` says which cells of a level are divided.
     """
+    if not len(roots.first):
+        return roots
     cells = roots
-    for level in range(deepest_level(keys) if len(roots.first) else 0):
+    for level in range(deepest_level(keys)):
         here = np.flatnonzero(cells.level == level)
         first = cells.first[here]
         last = cells.last[here]

@@ -99,8 +99,6 @@ def sort(keys: NDArray[np.uint64], order: NDArray[np.int32]) -> None:
     keys : (N,) array of uint64
     order : (N,) array of int32
     """
-    if not len(keys):
-        return
     differing = int(np.bitwise_or.reduce(keys) ^ np.bitwise_and.reduce(keys))
     next_keys = np.empty_like(keys)
     next_order = np.empty_like(order)
