@@ -4,6 +4,7 @@ from hybrid_nbody.backends.cells import (
     Cells,
     Int,
     Real,
+    Total,
     in_sequences,
     of_colour,
     over_cells,
@@ -29,6 +30,12 @@ def limited_slope(k: Int, j: Int, i: Int, a: Cells, most: Real, out: Cells) -> N
 def smooth(k: Int, j: Int, i: Int, a: Cells) -> None:
     """Set a cell from cells of the other colour."""
     a[k, j, i] = 0.25 * (a[k - 1, j, i] + a[k + 1, j, i] + a[k, j - 1, i] + a[k, j, i + 1])
+
+
+@over_cells
+def shift(k: Int, j: Int, i: Int, a: Cells, sign: Real, total: Total) -> None:
+    """Add a total, times a number, to a cell."""
+    a[k, j, i] += sign * total
 
 
 @plane_sum

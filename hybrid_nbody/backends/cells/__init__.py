@@ -38,6 +38,9 @@ Real = float
 Int = int
 """A whole number."""
 
+Total = Any
+"""What `Program.total_of` returned: to a function of a cell, a number of the working type."""
+
 rows = columns = table_rows = table_columns = 0
 """Numbers that functions of a cell may use: of the arrays that they were given."""
 
@@ -140,6 +143,33 @@ class Program(Protocol):
         """Queue what `reduce_each` does, and return what waits for that and returns its results.
 
         One may be under way at a time, and other calls meanwhile.
+        """
+
+    def plane_sums(self, call: Reduction, own: slice, number: int) -> Array:
+        """Queue sums over the planes of a region, into an array for those of all ranks.
+
+        Parameters
+        ----------
+        call : Reduction
+            Of a function whose results are summed.
+        own : slice
+            The planes of the region, of all.
+        number : int
+            Of all planes.
+
+        Returns
+        -------
+        (number, n) array of float64
+            The rows `own` are set.
+        """
+
+    def total_of(self, sums: Array) -> Total:
+        """Queue the sum of what `plane_sums` found of all planes.
+
+        Parameters
+        ----------
+        sums : (number, n) array of float64
+            On the device, or on the host.
         """
 
     def sequence(self) -> AbstractContextManager[None]:

@@ -17,10 +17,12 @@ import numpy as np
 from numba import int64, typeof
 
 from hybrid_nbody.backends.cells import Reduction, Region, python_text, translation
+from hybrid_nbody.backends.cells.sums import sum_of_planes
 from hybrid_nbody.backends.cells.translation import (
     ARRAYS,
     DIMENSIONS,
     NUMBERS,
+    TOTAL,
     described,
     sizes,
 )
@@ -65,7 +67,9 @@ class Program:
     def _converters_of(self, name: str) -> list[Callable[[Any], Any]]:
         """Return what makes of each argument of a function what its loop takes."""
         flat = dict.fromkeys(ARRAYS, _flat)
-        converters: dict[str, Callable[[Any], Any]] = {"Real": self.number, "Int": int, **flat}
+        number = self.number
+        converters: dict[str, Callable[[Any], Any]]
+        converters = {"Real": number, TOTAL: number, "Int": int, **flat}
         return [converters[kind] for kind in self.functions[name].kinds]
 
     def compile(self, names: Sequence[str], width: int) -> None:
@@ -77,7 +81,7 @@ class Program:
         """Return the types of the arguments with which a loop is called."""
         number = typeof(self.number(0))
         array = typeof(np.empty(0, self.number))
-        kinds = {"Real": number, "Int": int64, "Cells": array, "Table": array}
+        kinds = {"Real": number, TOTAL: number, "Int": int64, "Cells": array, "Table": array}
         function = self.functions[name]
         found = [typeof(np.empty(0))] if function.role in python_text.WITH_RESULTS else []
         return (*[int64] * WHOLE_NUMBERS, *found, *(kinds[kind] for kind in function.kinds))
@@ -101,6 +105,16 @@ class Program:
         """See `Program`; nothing is left to wait for."""
         found = self.reduce_each(*calls)
         return lambda: found
+
+    def plane_sums(self, call: Reduction, own: slice, number: int) -> np.ndarray:
+        """See `Program`."""
+        found = np.zeros((number, 1))
+        found[own, 0] = self.reduce(*call)
+        return found
+
+    def total_of(self, sums: np.ndarray) -> float:
+        """See `Program`."""
+        return sum_of_planes(sums[:, 0])
 
     def sequence(self) -> AbstractContextManager[None]:
         """See `Program`; calls are made one by one."""

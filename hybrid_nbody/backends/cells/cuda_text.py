@@ -3,10 +3,13 @@
 import ast
 from collections.abc import Mapping
 
-from hybrid_nbody.backends.cells.translation import DIMENSIONS, CellFunction
+from hybrid_nbody.backends.cells.translation import DIMENSIONS, TOTAL, CellFunction
 
 SUM_THREADS = 512
 """Threads of the block that sums a strip of a plane: each warp takes rows of it."""
+
+PLANE_THREADS = 1024
+"""Threads of the block that sums what was found of planes."""
 
 STRIP_ROWS = 32
 """Rows of a strip: the same on any number of ranks, so that sums have the same bits."""
@@ -52,6 +55,27 @@ extern "C" __global__ void run_{name}(const Box box, {arguments}, double *found)
 }}
 """
 """A kernel that joins what a function returns, of a strip of a plane in each block."""
+
+SUM_OF_PLANES = """
+extern "C" __global__ void __launch_bounds__({threads})
+    sum_planes(const int planes, const int strips, const double *found, double *sums, real *total)
+{{
+    for (int k = threadIdx.x; k < planes; k += {threads}) {{
+        double sum = found[k * strips];
+        for (int n = 1; n < strips; ++n) sum += found[k * strips + n];
+        sums[k] = sum;
+    }}
+    int half = 1;
+    while (2 * half < planes) half *= 2;
+    for (; half; half /= 2) {{
+        __syncthreads();
+        for (int k = threadIdx.x; k < half && k + half < planes; k += {threads})
+            sums[k] += sums[k + half];
+    }}
+    if (threadIdx.x == 0) *total = sums[0];
+}}
+"""
+"""A kernel of one block that does what `hybrid_nbody.backends.cells.sums` does on hosts."""
 
 KERNELS = {
     "over_cells": """
@@ -104,6 +128,7 @@ TYPES = {
     "None": "void",
     "Cells": "real *",
     "Table": "real *",
+    TOTAL: "real",
 }
 BOOLS = {ast.And: "&&", ast.Or: "||"}
 COMPARISONS = {
@@ -130,7 +155,8 @@ SIGNS = {ast.USub: "-", ast.UAdd: "+", ast.Not: "!"}
 def cuda_source(functions: Mapping[str, CellFunction], dtype: str) -> str:
     """Return a source with a kernel for every function that has a role."""
     kernels = (_kernel(function) for function in functions.values() if function.role)
-    return functions_of(functions, dtype) + "".join(kernels)
+    of_planes = SUM_OF_PLANES.format(threads=PLANE_THREADS)
+    return functions_of(functions, dtype) + of_planes + "".join(kernels)
 
 
 def functions_of(functions: Mapping[str, CellFunction], dtype: str) -> str:
@@ -161,11 +187,12 @@ def _declared(parameters: dict[str, str]) -> str:
 
 def _kernel(function: CellFunction) -> str:
     given = dict(list(function.parameters.items())[3:])
+    pointers = {f"*{name}" if kind == TOTAL else name: kind for name, kind in given.items()}
     return KERNELS[function.role].format(
         name=function.name,
         unpack=unpacked(),
-        arguments=_declared(given),
-        call=", ".join((*DIMENSIONS, "k", "j", "i", *given)),
+        arguments=_declared(pointers),
+        call=", ".join((*DIMENSIONS, "k", "j", "i", *pointers)),
         threads=SUM_THREADS,
         strip=STRIP_ROWS,
     )

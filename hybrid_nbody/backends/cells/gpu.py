@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -11,8 +11,15 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Reduction, Region
-from hybrid_nbody.backends.cells.cuda_text import BOX, STRIP_ROWS, SUM_THREADS, cuda_source
+from hybrid_nbody.backends.cells.cuda_text import (
+    BOX,
+    PLANE_THREADS,
+    STRIP_ROWS,
+    SUM_THREADS,
+    cuda_source,
+)
 from hybrid_nbody.backends.cells.gpu_sequence import Sequences
+from hybrid_nbody.backends.cells.sums import sum_of_strips
 from hybrid_nbody.backends.cells.translation import NUMBERS, CellFunction, sizes, translated
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
@@ -47,7 +54,10 @@ BOX_TYPE = np.dtype([(name, "i4") for name in BOX])
 MOST_KNOWN = 4096
 """Shapes of launches that are kept."""
 
-JOINING = {"plane_sum": np.add, "plane_largest": np.maximum}
+JOINING: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "plane_sum": sum_of_strips,
+    "plane_largest": partial(np.max, axis=1),
+}
 """What joins the results of the strips of a plane, by the role of a function."""
 
 
@@ -140,14 +150,14 @@ class Program:
         results = [own.reshape(shape) for own, shape in zip(flat, shapes, strict=True)]
         for call, own in zip(calls, results, strict=True):
             if own.size:
-                self._launch_reduction(call, own)
+                self._launch_reduction(call, own.shape, np.uint64(own.ctypes.data))
         return results
 
-    def _launch_reduction(self, call: Reduction, own: np.ndarray) -> None:
-        """Queue the kernel that writes the results of a call."""
+    def _launch_reduction(self, call: Reduction, shape: tuple[int, ...], found: Any) -> None:
+        """Queue the kernel that writes the results of a call: an array, or an address."""
         name, region, *arguments = call
-        planes, strips = own.shape
-        given = (*self._given(name, region, (0, 1), tuple(arguments)), np.uint64(own.ctypes.data))
+        planes, strips = shape
+        given = (*self._given(name, region, (0, 1), tuple(arguments)), found)
         self.module.launch_grid(f"run_{name}", (strips, planes), (SUM_THREADS,), given)
 
     def _joined_each(
@@ -155,7 +165,26 @@ class Program:
     ) -> list[np.ndarray]:
         """Return the results of every plane, of those of its strips."""
         roles = [self.functions[name].role for name, *_ in calls]
-        return [JOINING[role].reduce(own, axis=1) for role, own in zip(roles, results, strict=True)]
+        return [JOINING[role](own) for role, own in zip(roles, results, strict=True)]
+
+    def plane_sums(self, call: Reduction, own: slice, number: int) -> Array:
+        """See `Program`; there is a number for each strip of a plane."""
+        _, region, *_ = call
+        planes, strips = _pieces_of(region)
+        found = self.backend.xp.empty((number, strips))
+        if planes:
+            self._launch_reduction(call, (planes, strips), found[own])
+        return found
+
+    def total_of(self, sums: Array) -> Array:
+        """See `Program`; an array of one element."""
+        found = self.backend.xp.asarray(sums)
+        memory = self.backend.xp.empty(len(found))
+        total = self.backend.xp.empty(1, self.number)
+        sizes_of = (np.int32(size) for size in found.shape)
+        given = (*sizes_of, found, memory, total)
+        self.module.launch_grid("sum_planes", (1,), (PLANE_THREADS,), given)
+        return total
 
     def _results(self, when: str, number: int) -> np.ndarray:
         """Return pinned memory for some results, the same again where it is large enough."""

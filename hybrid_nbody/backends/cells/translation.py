@@ -16,6 +16,9 @@ ARRAYS = {"Cells": ("rows", "columns"), "Table": ("table_rows", "table_columns")
 DIMENSIONS = ("rows", "columns", "table_rows", "table_columns")
 """Arguments that every translated function begins with."""
 
+TOTAL = "Total"
+"""A type of arguments: a number of the working type, which a GPU reads from its own memory."""
+
 INDICES = 3
 """Arguments of a function that say which cell it is for."""
 
@@ -45,7 +48,7 @@ class CellFunction:
     role : str
         The name of its decorator; empty if others call it.
     parameters : dict
-        The type of every argument by name: Cells, Table, Real, Int.
+        The type of every argument by name: Cells, Table, Real, Int, Total.
     result : str
         Its type: Real, Int or None.
     body : list of ast.stmt
@@ -212,7 +215,8 @@ class _Typing:
 
     def _known(self, name: str) -> str | None:
         """Return the type of a name that was set before."""
-        return self.function.variables.get(name) or self.function.parameters.get(name)
+        kind = self.function.variables.get(name) or self.function.parameters.get(name)
+        return "Real" if kind == TOTAL else kind
 
     # ---- Expressions -----------------------------------------------------------------------------
 

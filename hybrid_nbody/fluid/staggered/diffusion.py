@@ -12,7 +12,7 @@ from functools import cache, partial
 from itertools import islice
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.backends.cells import Region
+from hybrid_nbody.backends.cells import Region, Total
 from hybrid_nbody.fluid.staggered.boxes import Box, Relaxer, is_plain
 from hybrid_nbody.fluid.staggered.chebyshev import Spectrum
 from hybrid_nbody.fluid.staggered.ghosts import Ghosts, Kind
@@ -255,6 +255,8 @@ class Diffusion:
 
     def _conjugate(self, equation: Equation, found: float, limit: float) -> None:
         """Improve a field, whose largest residual was found, by conjugate gradients."""
+        if not 0.0 < found < math.inf:
+            return
         grid = self.grid
         region = equation.region
         self.grid.clear(self.direction)
@@ -262,22 +264,20 @@ class Diffusion:
         self.unit = unit_of(found)
         grade = self._dot(region, self.r, self.r)
         for done in range(self.accuracy.iterations):
-            small = done and limit and grid.largest("largest", region, self.r) <= limit
-            if grade == 0.0 or small:
+            if done and limit and grid.largest("largest", region, self.r) <= limit:
                 break
             self._descend(equation, grade)
             following = self._dot(region, self.r, self.r)
-            grid.program.run("turn", region, self.direction, self.r, following / grade)
+            grid.program.run("turn", region, self.direction, self.r, following, grade)
             grade = following
 
-    def _dot(self, region: Region, a: Array, b: Array) -> float:
+    def _dot(self, region: Region, a: Array, b: Array) -> Total:
         """Return the sum of the products of two fields, in the unit of this solve."""
-        return self.grid.total("dot", region, a, b, self.unit)
+        return self.grid.total_of_faces("dot", region, a, b, self.unit)
 
-    def _descend(self, equation: Equation, grade: float) -> None:
+    def _descend(self, equation: Equation, grade: Total) -> None:
         """Go to the lowest point along the direction."""
         self._apply(equation)
         curvature = self._dot(equation.region, self.direction, self.image)
-        step = grade / curvature if curvature > 0.0 else 0.0
-        given = (equation.field, self.r, self.direction, self.image, step)
-        self.grid.program.run("descend", equation.region, *given)
+        fields = (equation.field, self.r, self.direction, self.image)
+        self.grid.program.run("descend", equation.region, *fields, grade, curvature)

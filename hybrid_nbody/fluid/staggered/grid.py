@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
-from hybrid_nbody.backends.cells import Program, Reduction, Region
+from hybrid_nbody.backends.cells import Program, Reduction, Region, Total
+from hybrid_nbody.backends.cells.sums import sum_of_planes
 from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.staggered.faces import Face, Faces
 
@@ -169,9 +170,28 @@ class Grid:
 
     def totals(self, *calls: Reduction) -> list[float]:
         """Return what `total` returns of each of some calls over the same planes."""
-        own = np.stack(self.program.reduce_each(*calls), axis=-1)
-        planes = self.halo.planes_of_all(own)
-        return [float(np.sum(np.ascontiguousarray(column))) for column in planes.T]
+        return [sum_of_planes(column) for column in self._planes_of_all(*calls).T]
+
+    def total_ahead(self, name: str, region: Region, *arguments: object) -> Total:
+        """Queue what `total` does, for functions of a cell that take a `Total`: no host waits.
+
+        The region has all planes that ranks own. Where ranks compute on devices of several kinds,
+        hosts exchange the sums.
+        """
+        call = (name, region, *arguments)
+        if self.mixed:
+            return self.program.total_of(self._planes_of_all(call))
+        sums = self.program.plane_sums(call, self.halo.own, self.halo.partition.total)
+        self.halo.collect(sums)
+        return self.program.total_of(sums)
+
+    def total_of_faces(self, name: str, region: Region, *arguments: object) -> Total:
+        """Return what `total_ahead` does, over faces across any axis; hosts exchange the sums."""
+        return self.program.total_of(self._planes_of_all((name, region, *arguments)))
+
+    def _planes_of_all(self, *calls: Reduction) -> np.ndarray:
+        """Return the sums over the planes of all ranks, a column for each of some calls."""
+        return self.halo.planes_of_all(np.stack(self.program.reduce_each(*calls), axis=-1))
 
     def largest(self, name: str, region: Region, *arguments: object) -> float:
         """Return the largest result of a function of a cell on any rank; NaN counts as infinite."""

@@ -1,8 +1,10 @@
 """Solvers of the equation of the pressure."""
 
+import math
 from typing import Protocol
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.cells import Total
 from hybrid_nbody.fluid.staggered.boxes import Box, Cycler, Relaxer
 from hybrid_nbody.fluid.staggered.coefficients import Coefficients, set_coefficients
 from hybrid_nbody.fluid.staggered.grid import Grid, Vector, unit_of
@@ -155,6 +157,7 @@ class Cycles(OpenFaces):
         super().__init__(grid, solids, memory)
         self.multigrid = Multigrid(grid, self.coefficients, memory.cell_scratch)
         self.unit = 1.0
+        self.left = math.inf
 
     def refresh(self) -> None:
         """See `PressureSolver`."""
@@ -169,20 +172,27 @@ class Cycles(OpenFaces):
         self.multigrid.cycle(self.direction, self.r)
         self.unit = unit_of(*wait())
         grade = self._dot(self.r, self.direction)
+        self.left = math.inf
         done = 0
-        while done < most and grade > 0.0:
+        while done < most:
             self._descend(grade)
             done += 1
-            if done == most or (limit and self.largest(self.r) <= limit):
+            if done == most or (limit and self._is_enough(limit)):
                 break
             grade = self._turn(grade)
         return done
 
-    def _dot(self, a: Array, b: Array) -> float:
-        """Return the sum of the products of two fields, in the unit of this solve."""
-        return self.grid.total("dot", self.grid.region, a, b, self.unit)
+    def _is_enough(self, limit: float) -> bool:
+        """Return whether the residual is small, no number, or the same after an iteration."""
+        before = self.left
+        self.left = self.largest(self.r)
+        return not limit < self.left < math.inf or self.left == before
 
-    def _descend(self, grade: float) -> None:
+    def _dot(self, a: Array, b: Array) -> Total:
+        """Return the sum of the products of two fields, in the unit of this solve."""
+        return self.grid.total_ahead("dot", self.grid.region, a, b, self.unit)
+
+    def _descend(self, grade: Total) -> None:
         """Go to the lowest point along the direction."""
         grid = self.grid
         run = grid.program.run
@@ -190,17 +200,17 @@ class Cycles(OpenFaces):
         given = (self.direction, *self.coefficients.arguments, self.image)
         run("apply", grid.region, *given)
         curvature = self._dot(self.direction, self.image)
-        step = grade / curvature if curvature > 0.0 else 0.0
-        run("descend", grid.region, self.x, self.r, self.direction, self.image, step)
+        fields = (self.x, self.r, self.direction, self.image)
+        run("descend", grid.region, *fields, grade, curvature)
 
-    def _turn(self, grade: float) -> float:
+    def _turn(self, grade: Total) -> Total:
         """Choose the next direction, and return its grade."""
         if not self.conjugate:
             self.multigrid.cycle(self.direction, self.r)
             return self._dot(self.r, self.direction)
         self.multigrid.cycle(self.image, self.r)
         following = self._dot(self.r, self.image)
-        given = (self.direction, self.image, following / grade)
+        given = (self.direction, self.image, following, grade)
         self.grid.program.run("turn", self.grid.region, *given)
         return following
 

@@ -160,6 +160,6 @@ def test_no_eigenvalue_is_beyond_the_spectrum(backend, alone, faces, obstacles, 
         solver._apply(equation)
         growth = stepper.grid.largest("largest", region, solver.image)
         run("copy", region, solver.image, solver.direction)
-        run("turn", region, solver.direction, solver.direction, 1.0 / growth - 1.0)
+        run("add_field", region, solver.direction, 1.0 / growth - 1.0, solver.direction)
     largest = solver._spectrum(equation).largest
     assert 0.4 * largest < growth <= largest * (1.0 + 1e-9)

@@ -130,6 +130,15 @@ def test_cycles_end_where_rounding_holds_the_residual(backend, alone):
     assert solver.solve(stepper.state.velocity, 1e-20, 100) < 30
 
 
+@pytest.mark.parametrize(("sign", "iterations"), [(0.0, 2), (np.nan, 1)])
+def test_gradients_that_lead_nowhere_end_a_solve(backend, alone, sign, iterations, monkeypatch):
+    stepper = stepper_of(backend, alone, WALLS, "conjugate-gradients")
+    solver = stepper.projection.solver
+    multiply = backend.xp.multiply
+    monkeypatch.setattr(solver.multigrid, "cycle", lambda x, b: multiply(sign, b, out=x))
+    assert solver.solve(stepper.state.velocity, 1e-20, 100) == iterations
+
+
 @pytest.mark.parametrize(
     ("faces", "second_order"), [(PERIODIC, False), (WALLS, True), (WALLS, False), (CAVITY, True)]
 )

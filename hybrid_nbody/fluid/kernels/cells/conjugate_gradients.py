@@ -4,6 +4,7 @@ from hybrid_nbody.backends.cells import (
     Cells,
     Int,
     Real,
+    Total,
     in_sequences,
     over_columns,
     over_rows,
@@ -30,14 +31,21 @@ def largest(k: Int, j: Int, i: Int, a: Cells) -> Real:
     return a[k, j, i] if a[k, j, i] > 0.0 else -a[k, j, i]
 
 
+def quotient(a: Real, b: Real) -> Real:
+    """Return a / b; 0 unless b is more than 0."""
+    return a / b if b > 0.0 else 0.0
+
+
 @over_rows
 def descend(
-    k: Int, j: Int, i: Int, x: Cells, r: Cells, direction: Cells, image: Cells, step: Real
-) -> None:
-    """Go a step along a direction, and subtract its image from the residual.
+    k: Int, j: Int, i: Int, x: Cells, r: Cells, direction: Cells, image: Cells,
+    grade: Total, curvature: Total,
+) -> None:  # fmt: skip
+    """Go to the lowest point along a direction, and subtract its image from the residual.
 
     Everything is read first: to a compiler, what follows a write may depend on it and has to wait.
     """
+    step = quotient(grade, curvature)
     further = x[k, j, i] + step * direction[k, j, i]
     left = r[k, j, i] - step * image[k, j, i]
     x[k, j, i] = further
@@ -58,9 +66,9 @@ def descend_and_turn(
 
 
 @over_rows
-def turn(k: Int, j: Int, i: Int, direction: Cells, z: Cells, factor: Real) -> None:
-    """Replace a direction by z and a multiple of itself."""
-    direction[k, j, i] = z[k, j, i] + factor * direction[k, j, i]
+def turn(k: Int, j: Int, i: Int, direction: Cells, z: Cells, grade: Total, before: Total) -> None:
+    """Replace a direction by z and a multiple of itself: the quotient of their grades."""
+    direction[k, j, i] = z[k, j, i] + quotient(grade, before) * direction[k, j, i]
 
 
 @over_rows
