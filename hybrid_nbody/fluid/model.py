@@ -82,6 +82,7 @@ class FluidModel:
         self.step = 0
         self.last_projection = {"divergence_before": 0.0, "poisson_residual": 0.0}
         self.earlier_counts = {"solves": 0, "iterations": 0, "early": 0}
+        self.is_measured = False  # whether the diagnostics of this step are known
         self.timings = Timings()
         cells = float(np.prod(kernels.slab.cells))
         self.work = Work("cells", cells, SOLVES * iterations * OPERATIONS_PER_CELL)
@@ -113,6 +114,8 @@ class FluidModel:
     def advance(self, steps: int) -> None:
         """See `Model.advance`; diagnostics need more of the last step."""
         start = self.backend.mark()
+        if self.is_measured:
+            self._count_from_zero()
         for remaining in reversed(range(steps)):
             self._apply_sources()
             if remaining:
@@ -188,11 +191,19 @@ class FluidModel:
         kernels.merge(state.b, cells)
         return self.halo.largest(kernels.largest(cells))
 
-    def _work_of_solver(self) -> dict[str, float]:
-        """Return the work of the solver since the last diagnostics, and count from zero."""
-        counts = self._counts()
+    def _count_from_zero(self) -> None:
+        """Forget the statistics of solves: they are in a row, as in a checkpoint beside it.
+
+        Not before the next step: a row that is lost can be made again from such a checkpoint.
+        """
         self.kernels.reset_statistics()
-        self.earlier_counts = dict.fromkeys(counts, 0)
+        self.earlier_counts = dict.fromkeys(self.earlier_counts, 0)
+        self.is_measured = False
+
+    def _work_of_solver(self) -> dict[str, float]:
+        """Return the work of the solver since the diagnostics of an earlier step."""
+        counts = self._counts()
+        self.is_measured = True
         solves = max(counts["solves"], 1)
         return {
             "iterations_per_solve": counts["iterations"] / solves,
@@ -200,7 +211,7 @@ class FluidModel:
         }
 
     def _counts(self) -> dict[str, int]:
-        """Return the statistics of solves since the last diagnostics, also before a restart."""
+        """Return the statistics of solves since those diagnostics, also before a restart."""
         counts = self.kernels.statistics()
         return {name: count + self.earlier_counts[name] for name, count in counts.items()}
 
@@ -241,14 +252,16 @@ class FluidModel:
 
     def scalars(self) -> dict[str, float]:
         """See `Model.scalars`."""
-        clock = {"step": self.step, "time": self.time}
+        clock = {"step": self.step, "time": self.time, "measured": float(self.is_measured)}
         made = self.stepper.budget.scalars() if self.stepper.budget else {}
         return {**clock, **self.last_projection, **self._counts(), **made}
 
     def restore(self, rows: Callable[[str], np.ndarray], scalars: Mapping[str, float]) -> None:
         """See `Model.restore`."""
         self.step = int(scalars["step"])
+        self.is_measured = bool(scalars.get("measured", 0.0))
         self.last_projection = {name: scalars.get(name, 0.0) for name in self.last_projection}
+        self.kernels.reset_statistics()
         self.earlier_counts = {name: int(scalars.get(name, 0)) for name in self.earlier_counts}
         if self.stepper.budget:  # runs of earlier versions have none
             made = scalars.get("advection_error", 0.0)

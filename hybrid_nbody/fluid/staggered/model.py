@@ -73,6 +73,7 @@ class StaggeredModel:
         self.step = 0
         self.parts = 0
         self.last_part = 0.0
+        self.is_measured = False  # whether the diagnostics of this step are known
         self.stepper.begin(0.0)
         self._start_afresh()
 
@@ -127,6 +128,8 @@ class StaggeredModel:
     def advance(self, steps: int) -> None:
         """See `Model.advance`."""
         start = self.backend.mark()
+        if self.is_measured:
+            self._count_from_zero()
         for _ in range(steps):
             self._apply_sources()
             self._take_parts()
@@ -185,9 +188,17 @@ class StaggeredModel:
         values["cfl"] = self._max_speed() * longest / self.grid.spacing
         values["parts"] = float(self.parts)
         values["iterations_per_solve"] = projection.iterations / max(projection.solves, 1)
-        projection.iterations = 0
-        projection.solves = 0
+        self.is_measured = True
         return {name: values[name] for name in self.quantities}
+
+    def _count_from_zero(self) -> None:
+        """Forget the iterations before this step: they are in a row, as in a checkpoint beside it.
+
+        Not before the next step: a row that is lost can be made again from such a checkpoint.
+        """
+        self.stepper.projection.iterations = 0
+        self.stepper.projection.solves = 0
+        self.is_measured = False
 
     # --- output -----------------------------------------------------------------------------------
 
@@ -228,6 +239,7 @@ class StaggeredModel:
             "last_part": self.last_part,
             "iterations": projection.iterations,
             "solves": projection.solves,
+            "measured": float(self.is_measured),
             **made,
         }
 
@@ -242,6 +254,7 @@ class StaggeredModel:
         self.stepper.resume(self.time)
         self.stepper.projection.iterations = int(scalars["iterations"])
         self.stepper.projection.solves = int(scalars["solves"])
+        self.is_measured = bool(scalars.get("measured", 0.0))
 
     def suspect(self) -> str:
         """Describe the largest speed."""
