@@ -285,8 +285,11 @@ def rounding_of_offsets_counts(leaf, near, allowed, eps2, tree):
     """Return whether the rounding of offsets to float32 could count in forces of nearby leaves.
 
     An offset is off by the rounding of its distance from the centre of its leaf, and the force of a
-    body of mass m then by at most ``m / eps^3`` times that.
+    body of mass m then by at most ``m / eps^3`` times that. Without softening two bodies could be
+    at one place where they are not, however large an error is allowed.
     """
+    if eps2 == 0:
+        return True
     radius = tree.expansions.summary[leaf, RADIUS]
     largest = 0.0
     for source in near:
