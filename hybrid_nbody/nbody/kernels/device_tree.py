@@ -24,14 +24,15 @@ class BodyMessages(NamedTuple):
 
     Attributes
     ----------
-    sent, place : (m, 4) and (k, 4) arrays
-        What this rank sends, and where to put what it gets, in the order of the other ranks.
+    sent, places : list of (m, …) and of (k, …) arrays
+        What this rank sends, and where to put what it gets, in the order of the other ranks:
+        several numbers of each body in each array.
     sent_counts, counts : (S,) arrays of int
         How many it sends to each rank and gets from it.
     """
 
-    sent: Array
-    place: Array
+    sent: list[Array]
+    places: list[Array]
     sent_counts: NDArray[np.int32]
     counts: NDArray[np.int32]
 

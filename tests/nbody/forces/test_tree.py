@@ -131,8 +131,11 @@ def test_bits_of_any_bodies_do_not_depend_on_the_ranks(communicator, alone, seed
 @pytest.mark.gpu
 @pytest.mark.mpi
 @pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("softening", [0.0, 0.05])
 @pytest.mark.parametrize("set_of_bodies", ["a few", "many", "clumps", "crowded"])
-def test_bits_do_not_depend_on_the_ranks_of_gpus(communicator, alone, weights, set_of_bodies):
+def test_bits_do_not_depend_on_the_ranks_of_gpus(
+    communicator, alone, weights, set_of_bodies, softening
+):
     bodies = {
         "a few": lambda: plummer(3, seed=3),
         "many": lambda: plummer(9000, seed=3),
@@ -140,7 +143,8 @@ def test_bits_do_not_depend_on_the_ranks_of_gpus(communicator, alone, weights, s
         "crowded": lambda: Bodies(np.zeros((500, 3)), np.zeros((500, 3)), np.full(500, 1 / 500)),
     }[set_of_bodies]()
     backend = make_backend("gpu")
-    assert_same_bits(bodies, communicator, alone, weights, backend=backend)
+    options = {"backend": backend, "softening": softening}
+    assert_same_bits(bodies, communicator, alone, weights, **options)
 
 
 @pytest.mark.mpi

@@ -126,19 +126,20 @@ def test_tables_of_a_shift_to_a_child_are_those_to_a_parent_turned_around(order)
 
 
 @cache
-def unequal(kind):
+def unequal(kind, softening):
     """Return positions, masses over three decades, and accelerations."""
     position = POSITIONS[kind](9000)
     mass = 10.0 ** np.random.default_rng(1).uniform(-3, 0, len(position)) / len(position)
-    return position, mass, reference.accelerations(position, mass, 0.01)
+    return position, mass, reference.accelerations(position, mass, softening)
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("softening", [0.0, 1e-6, 0.01])
 @pytest.mark.parametrize("accuracy", ACCURACIES)
 @pytest.mark.parametrize("kind", POSITIONS)
-def test_errors_are_within_the_accuracy(kind, accuracy):
-    position, mass, true = unequal(kind)
-    errors = errors_of(Sums(accuracy, mass).accelerations(position), true)
+def test_errors_are_within_the_accuracy(kind, accuracy, softening):
+    position, mass, true = unequal(kind, softening)
+    errors = errors_of(Sums(accuracy, mass, softening).accelerations(position), true)
     assert rms(errors) < accuracy
     assert np.percentile(errors, 99.9) < 10 * accuracy
 
@@ -168,6 +169,20 @@ def test_bodies_without_softening(precision):
     found = Sums(1e-4, mass, 0.0, precision).accelerations(position)
     errors = errors_of(found, reference.accelerations(position, mass, 0.0))
     assert rms(errors) < 1e-4
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("softening", [0.0, 1e-9])
+def test_close_bodies_in_wide_leaves(softening):
+    """Pairs and a clump of 40, so close that places about the centres of leaves are all alike."""
+    chance = np.random.default_rng(7)
+    position = chance.uniform(-1, 1, (4000, 3))
+    position[::2] = position[1::2] + 1e-8 * chance.normal(size=(2000, 3))
+    position[:40] = position[0] + 1e-8 * chance.normal(size=(40, 3))
+    mass = np.full(4000, 1 / 4000)
+    true = reference.accelerations(position, mass, softening)
+    found = Sums(1e-5, mass, softening).accelerations(position)
+    assert rms(errors_of(found, true)) < 1e-5
 
 
 @pytest.mark.gpu

@@ -17,7 +17,7 @@ from hybrid_nbody.nbody.kernels.device_tree import MOST_BOUNDS, DeviceTree
 from hybrid_nbody.nbody.kernels.share import share_of
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
-from hybrid_nbody.parallel.transport.base import Messages
+from hybrid_nbody.parallel.transport.base import Message, Messages
 
 FIRST_FORCES = 3
 FORCES_BETWEEN = 16
@@ -152,22 +152,30 @@ class TreeOnDevices:
         counts = self.cells_of_ranks.copy()
         counts[self.communicator.rank] = 0
         received = self.backend.xp.empty((int(counts.sum()), rows.shape[1]), "u1")
-        self._begin([rows] * len(counts), pieces(received, counts.tolist())).finish()
+        self._begin(([rows] * len(counts), pieces(received, counts.tolist()))).finish()
         self.tree.add_cells(received)
 
     def _begin_bodies(self) -> Messages:
         """Begin to send the bodies that other ranks want, and to receive those wanted here."""
         size = self.communicator.size
         wanted = self.tree.wanted(size)
-        self._begin([wanted[self.communicator.rank]] * size, list(wanted)).finish()
-        sent, place, sent_counts, counts = self.tree.messages(wanted)
-        return self._begin(pieces(sent, sent_counts.tolist()), pieces(place, counts.tolist()))
+        self._begin(([wanted[self.communicator.rank]] * size, list(wanted))).finish()
+        sent, places, sent_counts, counts = self.tree.messages(wanted)
+        rows = [
+            (pieces(one, sent_counts.tolist()), pieces(place, counts.tolist()))
+            for one, place in zip(sent, places, strict=True)
+        ]
+        return self._begin(*rows)
 
-    def _begin(self, sent: list[Array], received: list[Array]) -> Messages:
+    def _begin(self, *rows: tuple[list[Array], list[Array]]) -> Messages:
         """Begin to exchange rows with all other ranks, those of each rank in its turn."""
-        others = [rank for rank in range(len(sent)) if rank != self.communicator.rank]
         return self.exchange.transport.begin(
-            [(rank, sent[rank]) for rank in others if len(sent[rank])],
-            [(rank, received[rank]) for rank in others if len(received[rank])],
+            [message for sent, _ in rows for message in self._messages(sent)],
+            [message for _, received in rows for message in self._messages(received)],
             "an exchange of cells between all ranks",
         )
+
+    def _messages(self, rows: list[Array]) -> list[Message]:
+        """Return the messages between this rank and others that rows, one of each rank, are."""
+        own = self.communicator.rank
+        return [(rank, row) for rank, row in enumerate(rows) if rank != own and len(row)]

@@ -230,19 +230,21 @@ class DeviceTree:
         self.backend.xp.cumsum(sizes.reshape(-1), out=ends)
         last = self.backend.download(ends[total - 1 :: total])
         counts = np.diff(last, prepend=np.int32(0)).reshape(2, ranks)
-        sent = self.backend.xp.empty((int(counts[0].sum()), 4), self.memory.real)
+        number = int(counts[0].sum())
+        sent = [self.backend.xp.empty((number, n), self.memory.real) for n in (4, 3)]
         arguments = (*numbers, wanted, ends)
-        self.launches.on_own_cells("sharing", "fill_messages", *arguments, sent)
+        self.launches.on_own_cells("sharing", "fill_messages", *arguments, *sent)
         on_all = (argument, *arguments)
         self.launches.on_bodies("place_messages", total, *on_all, module="sharing")
-        return BodyMessages(sent, self._place_for(int(counts[1].sum())), *counts)
+        return BodyMessages(sent, self._places_for(int(counts[1].sum())), *counts)
 
-    def _place_for(self, number: int) -> Array:
-        """Return where a number of bodies of other ranks have to be put."""
+    def _places_for(self, number: int) -> list[Array]:
+        """Return where a number of bodies of other ranks have to be put, and their low parts."""
         own = self.numbering.share.number
         self.memory.fit_near(number)
         self.memory.send()
-        return self.memory.arrays["near"][own : own + number]
+        arrays = self.memory.arrays
+        return [arrays["near"][own : own + number], arrays["low"][:number]]
 
     def add_far_field(self, potentials: bool) -> None:
         """Find the sums over distant sources."""

@@ -33,7 +33,7 @@ MOST_UNITS = 2**31 - 1
 
 SIZES = ("bodies", "cells", "own", "origin", "shared")
 NUMBERS = ("edge", "eps2", "error", "angle", "hopeless", "width")
-BODIES = ("keys", "at", "acceleration", "near")
+BODIES = ("keys", "at", "acceleration", "near", "low")
 CELLS = ("first", "last", "child", "end", "parent", "place", "level")
 EXPANSIONS = ("centre", "box", "summary", "multipole", "local", "tolerance")
 POOL = ("pool", "used")
@@ -102,9 +102,9 @@ class TreeMemory:
         The same on the device, as kernels take it; see `send`.
     arrays : dict
         The arrays, by name.
-    bodies, near, cells, locals : int
-        Numbers of this rank's bodies, of those among `near`, of cells, and of local expansions for
-        which there is memory.
+    bodies, near, low, cells, locals : int
+        Numbers of this rank's bodies, of those among `near` and `low`, of cells, and of local
+        expansions for which there is memory.
     own : int
         This rank's cells.
     """
@@ -120,6 +120,7 @@ class TreeMemory:
         self.arrays: dict[str, Array] = {}
         self.bodies = 0
         self.near = 0
+        self.low = 0
         self.cells = 0
         self.locals = 0
         self.own = 0
@@ -186,6 +187,9 @@ class TreeMemory:
     def fit_near(self, others: int) -> None:
         """Provide for bodies of other ranks behind this rank's; these stay."""
         own = int(self.numbers["bodies"][0])
+        if others > self.low:
+            self.low = others + others // SLACK
+            self.set(low=self.backend.xp.empty((self.low, 3), self.real))
         if own + others <= self.near:
             return
         self.near = own + others + others // SLACK

@@ -1,6 +1,7 @@
 // The sum over pairs of bodies in nearby leaves: a block takes a leaf, each of its warps some of the
 // nearby ones, a lane one or two of its bodies. Sums over a source leaf are of type Real, their total
-// is double.
+// is double. Where the rounding of places to float would count, differences of what it took are added
+// to those of places.
 
 #include "tree.cuh"
 
@@ -16,17 +17,60 @@ __device__ inline Real inverse_distance(Real square) {
     return UNSOFTENED && square == 0 ? 0 : inverse;
 }
 
-// Add the forces of `count` bodies of the tile to those at N places.
-template <int N, bool potentials>
-__device__ inline void add_tile(const Near *tile, int count, int self, const Real (&x)[N][3],
-                                Real eps2, double (&total)[N][3]) {
+// The leaf that a block takes, in shared memory: few of its warps' steps ask for it.
+struct Target {
+    Point centre;
+    float allowed;  // error of an acceleration
+};
+
+// The n-th body of a lane, of `first` ... `last` - 1.
+__device__ inline int body_of_lane(int n, int first, int last) {
+    return min(first + lane() + n * LANES, last - 1);
+}
+
+// A leaf nearby: where its bodies are, the way there, and whether low parts of places count.
+struct Leaf {
+    int begin, size, cell;
+    bool is_close;
+    Real dx, dy, dz;
+};
+
+// Whether the rounding of places counts in the forces of a leaf: each is off by that of the distance
+// between the farthest bodies, about. Where any error is allowed, infinity, it does not.
+__device__ inline bool is_close(const Tree &t, const Target &target, int leaf, const Point &from) {
+    if (sizeof(Real) == 8) return false;
+    float rounding = 0x1p-24f * (float)(target.centre.mass + from.mass);
+    float weight = t.summary[(size_t)leaf * SUMMARY + CLOSENESS];
+    return rounding * weight > target.allowed;
+}
+
+__device__ inline Leaf leaf_of(const Tree &t, const Target &target, int leaf) {
+    Point from = t.centre[leaf], centre = target.centre;
+    return {t.place[leaf], t.last[leaf] - t.first[leaf], leaf, is_close(t, target, leaf, from),
+            (Real)(from.x - centre.x), (Real)(from.y - centre.y), (Real)(from.z - centre.z)};
+}
+
+// What a warp shares: some of the leaves nearby, and bodies of one of them.
+struct Shared {
+    Leaf leaves[LANES];
+    Near tile[LANES];
+    Low low[LANES];
+};
+
+// Add the forces of `count` bodies of the tile to those at N places; with `closely` their low parts
+// are added to differences.
+template <int N, bool potentials, bool closely>
+__device__ inline void add_tile(const Shared &shared, int count, int self, const Real (&x)[N][3],
+                                const Low (&low)[N], Real eps2, double (&total)[N][3]) {
     Real sum[N][3] = {};
 #pragma unroll 4
     for (int k = 0; k < count; ++k) {
-        Near s = tile[k];
+        Near s = shared.tile[k];
+        Low l = closely ? shared.low[k] : Low{};
 #pragma unroll
         for (int n = 0; n < N; ++n) {
             Real dx = s.x - x[n][0], dy = s.y - x[n][1], dz = s.z - x[n][2];
+            if (closely) dx += l.x - low[n].x, dy += l.y - low[n].y, dz += l.z - low[n].z;
             Real inverse = inverse_distance(dx * dx + dy * dy + dz * dz + eps2);
             if (potentials) {
                 sum[n][0] += k == self + n * LANES ? 0 : s.mass * inverse;
@@ -41,42 +85,66 @@ __device__ inline void add_tile(const Near *tile, int count, int self, const Rea
         for (int axis = 0; axis < 3; ++axis) total[n][axis] += (double)sum[n][axis];
 }
 
-// A leaf nearby: where its bodies are, and the way there.
-struct Leaf {
-    int begin, size;
-    Real dx, dy, dz;
-};
-
-__device__ inline Leaf leaf_of(const Tree &t, const Point &centre, int leaf) {
-    Point from = t.centre[leaf];
-    return {t.place[leaf], t.last[leaf] - t.first[leaf], (Real)(from.x - centre.x),
-            (Real)(from.y - centre.y), (Real)(from.z - centre.z)};
+// Put a coordinate of a source, about the centre of the targets, into the tile.
+__device__ inline void split(double x, Real &high, Real &low) {
+    high = (Real)x;
+    low = (Real)(x - high);
 }
 
-// What a warp shares: some of the leaves nearby, and bodies of one of them.
-struct Shared {
-    Leaf leaves[LANES];
-    Near tile[LANES];
-};
+// Put a source into the tile, with low parts. They are found alike on all ranks.
+__device__ inline void put_closely(const Tree &t, const Point &centre, const Leaf &leaf, int body,
+                                   const Near &near, Shared &shared) {
+    Point from = t.centre[leaf.cell];
+    Low own = body < t.bodies ? low_of(t.at[body], from, near) : t.low[body - t.bodies];
+    Near &source = shared.tile[lane()];
+    Low &low = shared.low[lane()];
+    split((double)near.x + own.x + (from.x - centre.x), source.x, low.x);
+    split((double)near.y + own.y + (from.y - centre.y), source.y, low.y);
+    split((double)near.z + own.z + (from.z - centre.z), source.z, low.z);
+    source.mass = near.mass;
+}
+
+// Add the forces of a tile whose low parts count.
+template <int N, bool potentials>
+__device__ inline void add_closely(const Tree &t, const Point &centre, int first, int last,
+                                   const Shared &shared, int count, int self, const Real (&x)[N][3],
+                                   double (&total)[N][3]) {
+    Low low[N];
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+        int body = body_of_lane(n, first, last);
+        low[n] = low_of(t.at[body], centre, t.near[body]);
+    }
+    add_tile<N, potentials, true>(shared, count, self, x, low, (Real)t.eps2, total);
+}
 
 // Add the bodies of the first leaves, in tiles, to those at N places. The bodies of a tile are on their
 // way while those of the one before are summed.
 template <int N, bool potentials>
-__device__ inline void add_some(const Tree &t, Shared &shared, int number, int first,
-                                const Real (&x)[N][3], double (&total)[N][3]) {
+__device__ inline void add_some(const Tree &t, const Target &target, Shared &shared, int number,
+                                int first, int last, const Real (&x)[N][3], double (&total)[N][3]) {
     int begin = shared.leaves[0].begin, left = shared.leaves[0].size, k = 0;
     Near body = lane() < left ? t.near[begin + lane()] : Near{};
+    const Low nothing[N] = {};
     while (k < number) {
         const Leaf &leaf = shared.leaves[k];
         int count = min(LANES, left), self = first + lane() - begin;
+        bool closely = sizeof(Real) == 4 && leaf.is_close;
         __syncwarp();
-        if (lane() < count)
-            shared.tile[lane()] = {body.x + leaf.dx, body.y + leaf.dy, body.z + leaf.dz, body.mass};
+        if (lane() < count) {
+            if (closely)
+                put_closely(t, target.centre, leaf, begin + lane(), body, shared);
+            else
+                shared.tile[lane()] = {body.x + leaf.dx, body.y + leaf.dy, body.z + leaf.dz, body.mass};
+        }
         __syncwarp();
         begin += count, left -= count;
         if (left == 0 && ++k < number) begin = shared.leaves[k].begin, left = shared.leaves[k].size;
         if (lane() < left) body = t.near[begin + lane()];
-        add_tile<N, potentials>(shared.tile, count, self, x, (Real)t.eps2, total);
+        if (closely)
+            add_closely<N, potentials>(t, target.centre, first, last, shared, count, self, x, total);
+        else
+            add_tile<N, potentials, false>(shared, count, self, x, nothing, (Real)t.eps2, total);
     }
 }
 
@@ -84,15 +152,14 @@ typedef double Totals[WARPS][TARGETS * LANES][3];
 
 // Add the forces of all nearby leaves at the bodies of one from `first` on, N for each lane.
 template <int N, bool potentials>
-__device__ inline void add_leaves(const Tree &t, int cell, int first, int last, Shared &shared,
-                                  Totals &totals) {
-    Point centre = t.centre[cell];
+__device__ inline void add_leaves(const Tree &t, int cell, const Target &target, int first, int last,
+                                  Shared &shared, Totals &totals) {
     int turn = warp_of_block();  // of the first leaf that this warp takes of those to come
     Real x[N][3];
     double total[N][3] = {};
 #pragma unroll
     for (int n = 0; n < N; ++n) {
-        Near body = t.near[min(first + lane() + n * LANES, last - 1)];
+        Near body = t.near[body_of_lane(n, first, last)];
         x[n][0] = body.x, x[n][1] = body.y, x[n][2] = body.z;
     }
     const int *segment = segment_at(t, t.nearby[cell]);
@@ -101,10 +168,10 @@ __device__ inline void add_leaves(const Tree &t, int cell, int first, int last, 
         for (; turn < count; turn += WARPS * LANES) {
             int k = turn + WARPS * lane();
             __syncwarp();
-            if (k < count) shared.leaves[lane()] = leaf_of(t, centre, segment[2 + k]);
+            if (k < count) shared.leaves[lane()] = leaf_of(t, target, segment[2 + k]);
             __syncwarp();
             int number = min(LANES, (count - turn + WARPS - 1) / WARPS);
-            add_some<N, potentials>(t, shared, number, first, x, total);
+            add_some<N, potentials>(t, target, shared, number, first, last, x, total);
         }
         turn = (turn - count) % WARPS;
     }
@@ -128,14 +195,17 @@ __device__ inline void add_near_field(const Tree *tree) {
     const Tree t = *tree;
     __shared__ Shared of_warps[WARPS];
     __shared__ Totals totals;
+    __shared__ Target target;
     if (blockIdx.x >= t.own) return;
     int cell = own_cell(tree, blockIdx.x);
     if (!is_leaf(t, cell)) return;
     Shared &shared = of_warps[warp_of_block()];
     int first = t.place[cell], last = first + t.last[cell] - t.first[cell];
+    if (threadIdx.x == 0) target = {t.centre[cell], (float)(t.error * t.tolerance[cell])};
+    __syncthreads();
     for (; last - first > LANES; first += TARGETS * LANES)
-        add_leaves<TARGETS, potentials>(t, cell, first, last, shared, totals);
-    if (first < last) add_leaves<1, potentials>(t, cell, first, last, shared, totals);
+        add_leaves<TARGETS, potentials>(t, cell, target, first, last, shared, totals);
+    if (first < last) add_leaves<1, potentials>(t, cell, target, first, last, shared, totals);
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS *LANES, BLOCKS) add_nearby_accelerations(const Tree *tree) {

@@ -148,7 +148,7 @@ extern "C" __global__ void size_messages(const Tree *tree, int rank, int ranks, 
 // that are sent. A warp takes a cell.
 extern "C" __global__ void __launch_bounds__(WARPS *LANES)
     fill_messages(const Tree *tree, int rank, int ranks, const unsigned char *wanted,
-                  const int *ends, Near *bodies) {
+                  const int *ends, Near *bodies, Low *low) {
     const Tree t = *tree;
     if (warp_of_grid() >= t.own) return;
     int cell = own_cell(tree, warp_of_grid());
@@ -157,7 +157,11 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
     for (int r = 0; r < ranks; ++r) {
         if (r == rank || !wanted[(size_t)r * t.cells + cell]) continue;
         int start = ends[(size_t)r * t.cells + cell] - size;
-        for (int k = lane(); k < size; k += LANES) bodies[start + k] = t.near[t.place[cell] + k];
+        for (int k = lane(); k < size; k += LANES) {
+            int body = t.place[cell] + k;
+            bodies[start + k] = t.near[body];
+            low[start + k] = low_of(t.at[body], t.centre[cell], t.near[body]);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ typedef REAL Real;
 #define ALL_LANES 0xFFFFFFFFu
 #define LEVELS 21  // digits of a key: a cell there may hold any number of bodies
 #define SUMMARY 16  // numbers of a cell's summary: a row fits a sector
+#define CLOSENESS 13
 #define RADIUS 14
 #define EDGE 15
 
@@ -29,6 +30,10 @@ struct Point {
 
 struct alignas(4 * sizeof(Real)) Near {
     Real x, y, z, mass;
+};
+
+struct Low {
+    Real x, y, z;
 };
 
 // N bodies of this rank along the curve, and the C cells of all ranks; arrays are on the device. So is
@@ -46,6 +51,7 @@ struct Tree {
     Point *at;             // position and mass
     double *acceleration;  // length of the last one
     Near *near;            // position about the centre of the leaf, and mass; behind them other ranks'
+    Low *low;              // what rounding took from those of other ranks
     // cells
     int *first, *last;  // bodies first ... last - 1
     int *child, *end;   // children child ... end - 1; both are 0 for a leaf
@@ -55,7 +61,7 @@ struct Tree {
     // expansions
     Point *centre;     // of mass; the radius in place of the mass
     double *box;       // (C, 6) lowest and highest coordinates of the bodies
-    float *summary;    // (C, SUMMARY) weighted powers of the orders; radius and edge
+    float *summary;    // (C, SUMMARY) weighted powers of the orders; of a leaf closeness; radius, edge
     Real *multipole;   // (C, PITCH)
     double *local;     // (TERMS) for each of this rank's cells
     float *tolerance;  // smallest acceleration of its leaves
@@ -119,6 +125,12 @@ __device__ inline int own_cell(const Tree *tree, int k) {
     unsigned above = __ballot_sync(ALL_LANES, lane() <= LEVELS && before <= k);
     return k + __shfl_sync(ALL_LANES, first - before, __popc(above) - 1);
 }
+// What rounding took from the place of a body about the centre of its leaf.
+__device__ inline Low low_of(const Point &at, const Point &centre, const Near &near) {
+    return {(Real)(at.x - centre.x - near.x), (Real)(at.y - centre.y - near.y),
+            (Real)(at.z - centre.z - near.z)};
+}
+
 __device__ inline double edge_of(const Tree &t, int cell) { return ldexp(t.edge, -t.level[cell]); }
 
 // Combine a number of each lane, in all lanes, always in the same order.

@@ -33,10 +33,33 @@ __device__ inline void store(const Tree &t, int cell, float radius, const double
     double before = __shfl_sync(ALL_LANES, power, ORDER - 1) / t.binomial[ORDER - 1];
     if (n == ORDER && ORDER > 2 && mass > 0)
         power = fmax(power, before * sqrt(second / (t.binomial[2] * mass)));
-    if (n < RADIUS) summary[n] = n <= ORDER ? power : 0;
+    if (n < CLOSENESS) summary[n] = n <= ORDER ? power : 0;
     if (n == RADIUS) summary[n] = radius;
     if (n == EDGE) summary[n] = edge_of(t, cell);
 }
+
+__device__ inline float inverse_cube(float square) {
+    float inverse = rsqrtf(square);
+    return inverse * inverse * inverse;
+}
+
+// The sum of m / u^3 that the bodies of a leaf could have at one of them or beside it, about, found
+// lane by lane: that of all bodies and the next ones along the curve, as those of a clump are, and not
+// less than an eighth of what a body has at its own place.
+struct Closeness {
+    float alone, pairs;
+    __device__ void add(const Tree &t, const Point &body, int i, int last) {
+        if (body.mass > 0) alone = fmaxf(alone, body.mass * inverse_cube(t.eps2) / 8);
+        if (i + 1 == last) return;
+        Point next = t.at[i + 1];
+        float x = body.x - next.x, y = body.y - next.y, z = body.z - next.z, both = body.mass + next.mass;
+        if (both > 0) pairs += both * inverse_cube(x * x + y * y + z * z + t.eps2);
+    }
+    __device__ float all() const {
+        float sum = over_warp(pairs, [](float a, float b) { return a + b; });
+        return fmaxf(sum, over_warp(alone, [](float a, float b) { return fmaxf(a, b); }));
+    }
+};
 
 extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_leaf_multipoles(const Tree *tree) {
     const Tree t = *tree;
@@ -68,6 +91,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_leaf_multipoles(
     }
     squares = sum_over_warp(squares);
     double inverse = 1 / edge_of(t, cell), radius2 = 0;
+    Closeness closeness = {};
     for (int k = lane(); k < TERMS; k += LANES) m.total[k] = 0;
     for (int start = first; start < last; start += LANES) {
         int i = start + lane(), count = min(LANES, last - start);
@@ -76,6 +100,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_leaf_multipoles(
             Point p = t.at[i];
             double x = p.x - centre[0], y = p.y - centre[1], z = p.z - centre[2];
             radius2 = fmax(radius2, x * x + y * y + z * z);
+            closeness.add(t, p, i, last);
             t.near[i] = {(Real)x, (Real)y, (Real)z, (Real)p.mass};
             m.powers[lane()].fill(x * inverse, y * inverse, z * inverse);
         }
@@ -99,6 +124,8 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_leaf_multipoles(
         }
     }
     store(t, cell, radius, m.total);
+    float weight = closeness.all();
+    if (lane() == 0) t.summary[(size_t)cell * SUMMARY + CLOSENESS] = weight;
 }
 
 // What a parent takes of its children, a lane each.
