@@ -120,7 +120,6 @@ class TreeMemory:
         self.arrays: dict[str, Array] = {}
         self.bodies = 0
         self.near = 0
-        self.low = 0
         self.cells = 0
         self.locals = 0
         self.own = 0
@@ -129,6 +128,7 @@ class TreeMemory:
         report[:COUNTS] = 1
         self.set(report=report, used=report[USED:], **constants)
         self._make_bodies(0)
+        self._make_low(0)
 
     def fit(self, numbering: Numbering) -> None:
         """Provide for the bodies and cells of a share, and set their numbers."""
@@ -188,14 +188,17 @@ class TreeMemory:
         """Provide for bodies of other ranks behind this rank's; these stay."""
         own = int(self.numbers["bodies"][0])
         if others > self.low:
-            self.low = others + others // SLACK
-            self.set(low=self.backend.xp.empty((self.low, 3), self.real))
+            self._make_low(others + others // SLACK)
         if own + others <= self.near:
             return
         self.near = own + others + others // SLACK
         near = self.backend.xp.empty((self.near, 4), self.real)
         near[:own] = self.arrays["near"][:own]
         self.set(near=near)
+
+    def _make_low(self, number: int) -> None:
+        self.low = number
+        self.set(low=self.backend.xp.empty((number, 3), self.real))
 
     def set(self, **arrays: Array) -> None:
         """Set arrays by their names."""
