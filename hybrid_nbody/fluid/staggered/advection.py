@@ -15,6 +15,9 @@ from hybrid_nbody.fluid.staggered.windows import BEYOND, FAR, Section, Windows
 FIELDS = ("u", "v", "w", "source", "carried")
 """What paths see in any case."""
 
+JUST_BELOW = 1.0 - 2.0**-10
+"""What rounding makes larger does not reach 1."""
+
 Seen = tuple[Array, ...]
 """What the paths of each section see of a field."""
 
@@ -60,6 +63,7 @@ class Advection:
         cells = wait() * -self.scale
         if self._fit_windows(self.windows.depth(cells)):
             self._see(flow)
+        self._limit_to_a_turn(cells)
         self.walls: list[Seen] = []
         self.reach = self.beside = None
         if is_thin:
@@ -69,6 +73,19 @@ class Advection:
         """Make windows of a flow, if their depth is known: most likely it suffices again."""
         if self.memory or not self.windows.needed:
             self.flow = [self._window(array, name) for name, array in zip("uvw", flow, strict=True)]
+
+    def _limit_to_a_turn(self, cells: float) -> None:
+        """Let no path of some cells at most go round a periodic z axis more than once.
+
+        Windows do not reach farther. All sections have one then: see `is_thin`.
+        """
+        turn = self.grid.cells[2]
+        if self.grid.periodic[2] and cells >= turn:
+            most = JUST_BELOW * turn / -self.scale
+            for seen in self.flow[2]:
+                planes, rows, columns = seen.shape
+                everywhere = (0, planes, 0, rows, 0, columns)
+                self.grid.program.run("limit_to", everywhere, seen, most)
 
     def _look_at_walls(self, cells: float) -> None:
         """See thin solids, and where paths of some cells can meet them."""

@@ -9,7 +9,7 @@ added to the plane of the result for theirs.
 
 from math import fabs, floor
 
-from hybrid_nbody.backends.cells import Cells, Int, Real, columns, over_cells, rows
+from hybrid_nbody.backends.cells import Cells, Int, Real, columns, over_cells, over_rows, rows
 from hybrid_nbody.fluid.kernels.cells.interpolation import (
     base_of,
     blend,
@@ -110,6 +110,12 @@ def w_at(w: Cells, k: Int, j: Int, i: Int, at_z: Real, at_y: Real, at_x: Real) -
         low = mean(w[k, j - 1, i], w[k, j, i])
         return mean(low, mean(w[k + 1, j - 1, i], w[k + 1, j, i]))
     return mean(w[k, j, i], w[k + 1, j, i])
+
+
+@over_rows
+def limit_to(k: Int, j: Int, i: Int, a: Cells, most: Real) -> None:
+    """Limit the size of an element."""
+    a[k, j, i] = within(a[k, j, i], -most, most)
 
 
 @over_cells
