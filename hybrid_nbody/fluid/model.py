@@ -192,9 +192,9 @@ class FluidModel:
         return self.halo.largest(kernels.largest(cells))
 
     def _count_from_zero(self) -> None:
-        """Forget the statistics of solves: they are in a row, as in a checkpoint beside it.
+        """Forget the statistics of solves, which a row of diagnostics holds.
 
-        Not before the next step: a row that is lost can be made again from such a checkpoint.
+        Not before the next step: the row can be made again from a checkpoint of the same one.
         """
         self.kernels.reset_statistics()
         self.earlier_counts = dict.fromkeys(self.earlier_counts, 0)
@@ -211,7 +211,7 @@ class FluidModel:
         }
 
     def _counts(self) -> dict[str, int]:
-        """Return the statistics of solves since those diagnostics, also before a restart."""
+        """Return the statistics of solves since the last diagnostics, also before a restart."""
         counts = self.kernels.statistics()
         return {name: count + self.earlier_counts[name] for name, count in counts.items()}
 

@@ -42,7 +42,7 @@ def test_strips_are_added_from_the_first_one_on():
     np.testing.assert_array_equal(sum_of_strips(found), [0.0, 1.0])
 
 
-@pytest.mark.parametrize("planes", [1, 2, 3, 64, 65, 1025, 2300])
+@pytest.mark.parametrize("planes", [0, 1, 2, 3, 64, 65, 1025, 2300])
 def test_a_total_is_the_sum_of_the_planes(backend, program, planes):
     sums = np.random.default_rng(planes).normal(size=(planes, 1))
     expected = program.number(sum_of_planes(sums[:, 0]))

@@ -160,7 +160,7 @@ class Program(Protocol):
         Returns
         -------
         (number, n) array of float64
-            The rows `own` are set.
+            Some numbers of each plane, which `total_of` adds; those of other planes are undefined.
         """
 
     def total_of(self, sums: Array) -> Total:

@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__({threads})
         for (int k = threadIdx.x; k < half && k + half < planes; k += {threads})
             sums[k] += sums[k + half];
     }}
-    if (threadIdx.x == 0) *total = sums[0];
+    if (threadIdx.x == 0) *total = planes > 0 ? sums[0] : 0.0;
 }}
 """
 """A kernel of one block that does what `hybrid_nbody.backends.cells.sums` does on hosts."""

@@ -171,6 +171,7 @@ class Program:
         """See `Program`; there is a number for each strip of a plane."""
         _, region, *_ = call
         planes, strips = _pieces_of(region)
+        assert planes == own.stop - own.start and not self.sequences.collects, call
         found = self.backend.xp.empty((number, strips))
         if planes:
             self._launch_reduction(call, (planes, strips), found[own])

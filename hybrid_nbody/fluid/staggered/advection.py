@@ -77,7 +77,8 @@ class Advection:
     def _limit_to_a_turn(self, cells: float) -> None:
         """Let no path of some cells at most go round a periodic z axis more than once.
 
-        Windows do not reach farther. All sections have one then: see `is_thin`.
+        Windows do not reach farther. Every section sees a window then, never the field itself: see
+        `is_thin`.
         """
         turn = self.grid.cells[2]
         if self.grid.periodic[2] and cells >= turn:

@@ -173,10 +173,10 @@ class Grid:
         return [sum_of_planes(column) for column in self._planes_of_all(*calls).T]
 
     def total_ahead(self, name: str, region: Region, *arguments: object) -> Total:
-        """Queue what `total` does, for functions of a cell that take a `Total`: no host waits.
+        """Queue what `total` does, for functions of a cell that take a `Total`.
 
-        The region has all planes that ranks own. Where ranks compute on devices of several kinds,
-        hosts exchange the sums.
+        No host waits where messages are queued on devices. The region has all planes that ranks
+        own. Where ranks compute on devices of several kinds, hosts exchange the sums.
         """
         call = (name, region, *arguments)
         if self.mixed:
@@ -186,7 +186,10 @@ class Grid:
         return self.program.total_of(sums)
 
     def total_of_faces(self, name: str, region: Region, *arguments: object) -> Total:
-        """Return what `total_ahead` does, over faces across any axis; hosts exchange the sums."""
+        """Return what `total_ahead` does, over faces; hosts exchange the sums.
+
+        Ranks do not own as many faces across z as planes.
+        """
         return self.program.total_of(self._planes_of_all((name, region, *arguments)))
 
     def _planes_of_all(self, *calls: Reduction) -> np.ndarray:

@@ -192,9 +192,9 @@ class StaggeredModel:
         return {name: values[name] for name in self.quantities}
 
     def _count_from_zero(self) -> None:
-        """Forget the iterations before this step: they are in a row, as in a checkpoint beside it.
+        """Forget the iterations before this step, which a row of diagnostics holds.
 
-        Not before the next step: a row that is lost can be made again from such a checkpoint.
+        Not before the next step: the row can be made again from a checkpoint of the same one.
         """
         self.stepper.projection.iterations = 0
         self.stepper.projection.solves = 0

@@ -35,7 +35,8 @@ class PressureSolver(Protocol):
         velocity : tuple of array
             Its ghosts are valid.
         limit : float
-            No residual is larger in the end, unless `most` iterations are done before; 0: they are.
+            No residual is larger in the end, unless `most` iterations are done before, or further
+            ones would change nothing; 0: all are done.
         most : int
         """
 
@@ -183,7 +184,7 @@ class Cycles(OpenFaces):
         return done
 
     def _is_enough(self, limit: float) -> bool:
-        """Return whether the residual is small, no number, or the same after an iteration."""
+        """Return whether the residual is small, NaN, or what it was before the last iteration."""
         before = self.left
         self.left = self.largest(self.r)
         return not limit < self.left < math.inf or self.left == before

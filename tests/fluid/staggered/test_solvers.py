@@ -228,7 +228,7 @@ def test_coarse_grids_may_be_shared_or_complete(
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize("method", ["multigrid", "red-black"])
+@pytest.mark.parametrize("method", list(ITERATIONS))
 @pytest.mark.parametrize("faces", [PERIODIC, WALLS])
 @pytest.mark.parametrize("accuracy", [(0.0, 7), (1e-9, 200)], ids=["all", "enough"])
 def test_bits_do_not_depend_on_the_ranks(backend, communicator, faces, method, accuracy):

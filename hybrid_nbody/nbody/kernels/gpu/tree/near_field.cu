@@ -1,7 +1,7 @@
 // The sum over pairs of bodies in nearby leaves: a block takes a leaf, each of its warps some of the
 // nearby ones, a lane one or two of its bodies. Sums over a source leaf are of type Real, their total
-// is double. Where the rounding of places to float would count, differences of what it took are added
-// to those of places.
+// is double. Where the rounding of places to float would count, the differences of low parts, what it
+// took, are added to those of places.
 
 #include "tree.cuh"
 
@@ -36,9 +36,10 @@ struct Leaf {
 };
 
 // Whether the rounding of places counts in the forces of a leaf: each is off by that of the distance
-// between the farthest bodies, about. Where any error is allowed, infinity, it does not.
+// between the farthest bodies, about. Without softening it does, however large an error is allowed.
 __device__ inline bool is_close(const Tree &t, const Target &target, int leaf, const Point &from) {
     if (sizeof(Real) == 8) return false;
+    if (UNSOFTENED) return true;
     float rounding = 0x1p-24f * (float)(target.centre.mass + from.mass);
     float weight = t.summary[(size_t)leaf * SUMMARY + CLOSENESS];
     return rounding * weight > target.allowed;

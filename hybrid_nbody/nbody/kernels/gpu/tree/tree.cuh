@@ -32,6 +32,7 @@ struct alignas(4 * sizeof(Real)) Near {
     Real x, y, z, mass;
 };
 
+// What rounding to Real took from a place.
 struct Low {
     Real x, y, z;
 };

@@ -43,9 +43,9 @@ __device__ inline float inverse_cube(float square) {
     return inverse * inverse * inverse;
 }
 
-// The sum of m / u^3 that the bodies of a leaf could have at one of them or beside it, about, found
-// lane by lane: that of all bodies and the next ones along the curve, as those of a clump are, and not
-// less than an eighth of what a body has at its own place.
+// About the largest sum of m / u^3 at any body of a leaf, u being the softened distance: the sum over
+// bodies that follow each other along the curve, which finds clumps, and at least an eighth of what the
+// heaviest body has at its own place.
 struct Closeness {
     float alone, pairs;
     __device__ void add(const Tree &t, const Point &body, int i, int last) {
