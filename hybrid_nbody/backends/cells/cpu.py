@@ -67,9 +67,8 @@ class Program:
     def _converters_of(self, name: str) -> list[Callable[[Any], Any]]:
         """Return what makes of each argument of a function what its loop takes."""
         flat = dict.fromkeys(ARRAYS, _flat)
-        number = self.number
-        converters: dict[str, Callable[[Any], Any]]
-        converters = {"Real": number, TOTAL: number, "Int": int, **flat}
+        numbers = dict.fromkeys(("Real", TOTAL), self.number)
+        converters: dict[str, Callable[[Any], Any]] = {"Int": int, **numbers, **flat}
         return [converters[kind] for kind in self.functions[name].kinds]
 
     def compile(self, names: Sequence[str], width: int) -> None:

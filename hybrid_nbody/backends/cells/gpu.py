@@ -182,8 +182,7 @@ class Program:
         found = self.backend.xp.asarray(sums)
         memory = self.backend.xp.empty(len(found))
         total = self.backend.xp.empty(1, self.number)
-        sizes_of = (np.int32(size) for size in found.shape)
-        given = (*sizes_of, found, memory, total)
+        given = (*map(np.int32, found.shape), found, memory, total)
         self.module.launch_grid("sum_planes", (1,), (PLANE_THREADS,), given)
         return total
 

@@ -273,7 +273,7 @@ class Diffusion:
 
     def _dot(self, region: Region, a: Array, b: Array) -> Total:
         """Return the sum of the products of two fields, in the unit of this solve."""
-        return self.grid.total_of_faces("dot", region, a, b, self.unit)
+        return self.grid.total_by_hosts("dot", region, a, b, self.unit)
 
     def _descend(self, equation: Equation, grade: Total) -> None:
         """Go to the lowest point along the direction."""

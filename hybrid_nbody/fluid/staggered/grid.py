@@ -175,20 +175,20 @@ class Grid:
     def total_ahead(self, name: str, region: Region, *arguments: object) -> Total:
         """Queue what `total` does, for functions of a cell that take a `Total`.
 
-        No host waits where messages are queued on devices. The region has all planes that ranks
-        own. Where ranks compute on devices of several kinds, hosts exchange the sums.
+        No host waits where messages are queued on devices of one kind. The region has all planes
+        that ranks own.
         """
-        call = (name, region, *arguments)
         if self.mixed:
-            return self.program.total_of(self._planes_of_all(call))
+            return self.total_by_hosts(name, region, *arguments)
+        call = (name, region, *arguments)
         sums = self.program.plane_sums(call, self.halo.own, self.halo.partition.total)
         self.halo.collect(sums)
         return self.program.total_of(sums)
 
-    def total_of_faces(self, name: str, region: Region, *arguments: object) -> Total:
-        """Return what `total_ahead` does, over faces; hosts exchange the sums.
+    def total_by_hosts(self, name: str, region: Region, *arguments: object) -> Total:
+        """Return what `total_ahead` does; hosts exchange the sums.
 
-        Ranks do not own as many faces across z as planes.
+        The region may be of faces: ranks do not own as many of them across z as planes.
         """
         return self.program.total_of(self._planes_of_all((name, region, *arguments)))
 

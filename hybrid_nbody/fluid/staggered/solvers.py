@@ -158,7 +158,6 @@ class Cycles(OpenFaces):
         super().__init__(grid, solids, memory)
         self.multigrid = Multigrid(grid, self.coefficients, memory.cell_scratch)
         self.unit = 1.0
-        self.left = math.inf
 
     def refresh(self) -> None:
         """See `PressureSolver`."""

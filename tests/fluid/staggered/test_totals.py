@@ -34,5 +34,5 @@ def test_a_total_is_the_same_wherever_it_is_added(backend, communicator, faces, 
     expected = grid.total(*call)
     inside = field[1:-1, 1:-1, 1:-1]
     np.testing.assert_allclose(expected, 0.25 * (inside**2).sum(), rtol=1e-13, atol=0)
-    for found in (grid.total_ahead(*call), grid.total_of_faces(*call)):
+    for found in (grid.total_ahead(*call), grid.total_by_hosts(*call)):
         assert number_in(grid, found) == expected
