@@ -71,13 +71,14 @@ class Routes:
         result = self.backend.xp.empty((sum(received), width), "u1")
         outgoing = pieces(rows.reshape(-1).view("u1").reshape(len(rows), width), sent)
         incoming = pieces(result, received)
-        incoming[self.rank][:] = outgoing[self.rank]
         others = [rank for rank in range(len(sent)) if rank != self.rank]
-        self.transport.send_receive(
+        messages = self.transport.begin(
             [(rank, outgoing[rank]) for rank in others if sent[rank]],
             [(rank, incoming[rank]) for rank in others if received[rank]],
             "an exchange of rows between all ranks",
         )
+        incoming[self.rank][:] = outgoing[self.rank]  # while the others travel
+        messages.finish()
         return result.reshape(-1).view(rows.dtype).reshape(-1, *rows.shape[1:])
 
 
