@@ -112,16 +112,21 @@ extern "C" __global__ void sort_bodies(const Tree *tree, int columns, const doub
     t.acceleration[i] = columns > 4 ? row[4] : 1;
 }
 
-// Where coordinates are not finite, nor is the result.
-extern "C" __global__ void unsort(const Tree *tree, int number, int columns, const double *sums,
-                                  const int *order, double *result) {
+// Find the place of each body along the curve.
+extern "C" __global__ void find_places(int number, const int *order, int *places) {
     int i = blockIdx.x * THREADS + threadIdx.x;
-    if (i >= number) return;
-    bool finite = tree->report[FINITE];
-    for (int c = 0; c < columns; ++c) {
-        double sum = sums[columns * (size_t)i + c] + 0.0;  // never -0.0
-        result[columns * (size_t)order[i] + c] = finite ? sum : NAN;
-    }
+    if (i < number) places[order[i]] = i;
+}
+
+// Bring rows along the curve into the order that bodies came in; a thread takes a number. Where
+// coordinates are not finite, nor is the result.
+extern "C" __global__ void unsort(const Tree *tree, long long numbers, int columns,
+                                  const double *sums, const int *places, double *result) {
+    long long k = blockIdx.x * (long long)THREADS + threadIdx.x;
+    if (k >= numbers) return;
+    int body = k / columns, column = k % columns;
+    double sum = sums[columns * (size_t)places[body] + column] + 0.0;  // never -0.0
+    result[k] = tree->report[FINITE] ? sum : NAN;
 }
 
 // The number of digits that two keys begin with.

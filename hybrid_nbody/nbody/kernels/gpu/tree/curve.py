@@ -65,6 +65,12 @@ class CurveMemory(NamedTuple):
     counts: Array
     boxes: Array
 
+    @property
+    def places(self) -> Array:
+        """Return memory for the place of each body along the curve, once its order is known."""
+        number = len(self.other.keys)
+        return self.other.keys.view("i4")[:number]
+
 
 def curve_memory(backend: GpuBackend, number: int) -> CurveMemory:
     """Return memory to find the order of a number of bodies in."""

@@ -264,6 +264,8 @@ class DeviceTree:
 
     def _unsorted(self, rows: Array, columns: int) -> Array:
         """Return rows along the curve in the order that bodies came in."""
-        result = self.backend.xp.empty((self.numbering.share.number, columns), "f8")
-        self.passes.unsort(rows, self._curve.order, result)
+        xp = self.backend.xp
+        number = self.numbering.share.number
+        result = xp.empty((number, columns), "f8")
+        self.passes.unsort(rows, self._curve.order, xp.empty(number, "i4"), result)
         return result

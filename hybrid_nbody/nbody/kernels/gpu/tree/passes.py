@@ -48,11 +48,25 @@ class Passes:
         """Add the sums over nearby bodies."""
         self.launches.on_blocks("near_field", f"add_nearby_{_name(potentials)}")
 
-    def unsort(self, rows: Array, order: Array, result: Array) -> None:
-        """Fill `result`, (n, k), with rows along the curve in the order that bodies came in."""
+    def unsort(self, rows: Array, order: Array, places: Array, result: Array) -> None:
+        """Fill `result`, (n, k), with rows along the curve in the order that bodies came in.
+
+        To look up the place of a body takes a third of the time of putting each row in its own.
+
+        Parameters
+        ----------
+        rows : (n, k) array of float64
+        order : (n,) array of int32
+            The bodies along the curve.
+        places : (n,) array of int32
+            Memory for the place of each body there.
+        result : (n, k) array of float64
+        """
         number, columns = result.shape
-        sizes = (np.int32(number), np.int32(columns))
-        self.launches.on_bodies("unsort", number, self.memory.argument, *sizes, rows, order, result)
+        self.launches.on_bodies("find_places", number, np.int32(number), order, places)
+        sizes = (np.int64(result.size), np.int32(columns))
+        arguments = (self.memory.argument, *sizes, rows, places, result)
+        self.launches.on_bodies("unsort", result.size, *arguments)
 
 
 def depth_of(counts: Counts) -> int:

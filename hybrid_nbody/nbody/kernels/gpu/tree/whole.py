@@ -203,7 +203,8 @@ class WholeTree:
         """Add the sums over nearby bodies, and bring all into the order that bodies came in."""
         self.passes.add_near_field(potentials)
         result = arrays.potentials if potentials else arrays.accelerations
-        self.passes.unsort(self.memory.arrays["sums"], arrays.curve.curve.order, result)
+        curve = arrays.curve
+        self.passes.unsort(self.memory.arrays["sums"], curve.curve.order, curve.places, result)
 
     # ---- Memory ----------------------------------------------------------------------------------
 
