@@ -19,6 +19,25 @@ Counted = Callable[[], NDArray[np.int64]]
 """Waits for counts on their way to the host, and returns them."""
 
 
+class WantedBodies(NamedTuple):
+    """The bodies of nearby leaves that ranks want of each other.
+
+    Attributes
+    ----------
+    wanted : (S, C) array of uint8
+        Which cells each rank wants.
+    ends : (2 S C,) array of int32
+        Where the bodies of a cell end among those that this rank sends to each, and then among
+        those that it gets of each.
+    counted : callable
+        Waits for how many it sends to each rank and gets from it, (2 S,).
+    """
+
+    wanted: Array
+    ends: Array
+    counted: Counted
+
+
 class BodyMessages(NamedTuple):
     """Bodies of nearby leaves that ranks send each other.
 
@@ -61,10 +80,11 @@ class DeviceTree(Protocol):
         They are ``sort``, ``tree``, ``lists``, ``far``, ``near`` and ``rest``, what comes before.
         """
 
-    def box(self, bodies: Array) -> NDArray[np.float64]:
-        """Return the lowest and highest coordinates of one or more bodies, (2, 3), on the host.
+    def box(self, bodies: Array) -> Callable[[], NDArray[np.float64]]:
+        """Begin to find the lowest and highest coordinates of one or more bodies.
 
-        They are not finite if one of the coordinates is not.
+        What is returned waits for them, (2, 3). They are not finite if one of the coordinates is
+        not.
         """
 
     def curve(self, bodies: Array, cube: Cube, words: int) -> Any:
@@ -127,11 +147,20 @@ class DeviceTree(Protocol):
         The array has a byte for every cell in the row of each rank; others are filled there.
         """
 
-    def messages(self, wanted: Array) -> BodyMessages:
-        """Return the bodies that ranks send each other, for what each of them wants."""
+    def find_expansions(self) -> None:
+        """Find the expansions of distant sources about the cells that accept these."""
 
-    def add_far_field(self, potentials: bool) -> None:
-        """Find the sums over distant sources."""
+    def count_messages(self, wanted: Array) -> WantedBodies:
+        """Begin to count the bodies that ranks send each other, for what each of them wants."""
+
+    def hand_down_expansions(self) -> None:
+        """Add the expansions of cells to those of their children."""
+
+    def messages(self, wanted: WantedBodies) -> BodyMessages:
+        """Return the bodies that ranks send each other, once they are counted."""
+
+    def evaluate_expansions(self, potentials: bool) -> None:
+        """Find the sums over distant sources at the bodies."""
 
     def sums(self, potentials: bool) -> Array:
         """Add those over nearby bodies, and return the sums in the order that bodies came in.

@@ -4,7 +4,13 @@ Every rank makes the cells that start at bodies of its parts and tells the other
 all know all cells: some tens of bytes for a body, of the five hundred or so that its owner has.
 The bodies of others that a rank needs follow from its lists of sources: those of nearby leaves,
 which travel while it computes the far field.
+
+The host looks ahead where it can: what it asks the device for, and other ranks, comes while the
+device is busy with what follows anyway.
 """
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +19,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.cuts import Cuts
 from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
-from hybrid_nbody.nbody.kernels.device_tree import MOST_BOUNDS, DeviceTree
+from hybrid_nbody.nbody.kernels.device_tree import MOST_BOUNDS, DeviceTree, WantedBodies
 from hybrid_nbody.nbody.kernels.share import share_of
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
@@ -22,6 +28,30 @@ from hybrid_nbody.parallel.transport.base import Message, Messages
 FIRST_FORCES = 3
 FORCES_BETWEEN = 16
 """Work is shared out anew for the first forces, and then for one of some."""
+
+Box = NDArray[np.float64]
+"""The lowest and highest coordinates of bodies, (2, 3)."""
+
+
+class Divided(NamedTuple):
+    """Bodies of this rank, divided where shares began in the last force.
+
+    Attributes
+    ----------
+    cuts : Cuts
+        Where they began.
+    order : (n,) array of int
+        The bodies, by the ranks that take them.
+    rows : (n, …) array of float64
+        The same in that order.
+    between : (T,) array of int
+        How many have keys from each bound of the cuts to the next.
+    """
+
+    cuts: Cuts
+    order: Array
+    rows: Array
+    between: NDArray[np.int64]
 
 
 class TreeOnDevices:
@@ -51,11 +81,14 @@ class TreeOnDevices:
             sums = self.tree.sums_alone(bodies, potentials)
             timer.record("force")
             return sums
-        lowest, highest = self._box(bodies)
+        box = self._begin_box(bodies)
+        divide = self._begin_to_divide(bodies)
+        lowest, highest = box()
+        divided = divide()
         if not np.isfinite(highest - lowest).all():  # the guard names the body
             return self.backend.xp.full((len(bodies), 1 if potentials else 3), np.nan)
         cube = cube_around(lowest, highest)
-        travel = self._travel(bodies, cube)
+        travel = self._travel(bodies, cube, divided)
         timer.record("exchange")
         self._find_far_field(travel, cube, potentials, timer)
         sums = self.tree.sums(potentials)
@@ -78,10 +111,25 @@ class TreeOnDevices:
         """Return whether the next force will ask for the work of each body."""
         return self.forces + 1 < FIRST_FORCES or (self.forces + 1) % FORCES_BETWEEN == 0
 
-    def _travel(self, bodies: Array, cube: Cube) -> Travel:
+    def _begin_to_divide(self, bodies: Array) -> Callable[[], Divided | None]:
+        """Begin to divide bodies where shares began in the last force.
+
+        What is returned waits for that; it gives None where work is shared out anew. All is of no
+        use if the bodies have got another cube, which is not known yet.
+        """
+        cuts = self.cuts
+        if cuts is None or self._is_shared_out:
+            return _nothing
+        keys = self.tree.keys(bodies, cuts.cube)
+        counted = self.tree.count_between(keys, cuts.bounds)
+        order = self.tree.split(keys, cuts.keys)
+        rows = self.backend.xp.take(bodies, order, axis=0)
+        return lambda: Divided(cuts, order, rows, counted())
+
+    def _travel(self, bodies: Array, cube: Cube, divided: Divided | None) -> Travel:
         """Send bodies to the ranks of their parts, which begin where they did if they can."""
-        if self.cuts and self.cuts.cube == cube and not self._is_shared_out:
-            travel = self._travel_again(bodies, cube, self.cuts)
+        if divided and divided.cuts.cube == cube:
+            travel = self._travel_again(divided)
             if travel:
                 return travel
         travel = self.travels.sent(bodies, cube)
@@ -90,21 +138,18 @@ class TreeOnDevices:
         self.cuts = cuts if len(cuts.bounds) <= MOST_BOUNDS else None
         return travel
 
-    def _travel_again(self, bodies: Array, cube: Cube, cuts: Cuts) -> Travel | None:
+    def _travel_again(self, divided: Divided) -> Travel | None:
         """Send bodies where the shares begin at some cuts; None if one lies within a leaf."""
-        keys = self.tree.keys(bodies, cube)
-        counted = self.tree.count_between(keys, cuts.bounds)
-        order = self.tree.split(keys, cuts.keys)
-        sent = self.backend.xp.take(bodies, order, axis=0)  # while ranks tell each other of counts
-        table = self.communicator.gather_integers(*map(int, counted()))
+        cuts = divided.cuts
+        table = self.communicator.gather_integers(*map(int, divided.between))
         parts = cuts.parts(table.sum(axis=0))
         if parts is None:
             return None
         ranks = (self.backend, self.exchange.transport, self.communicator.rank)
         routes = Routes(*ranks, cuts.taken(table))
-        rows = routes.there(sent)
-        curve = self.tree.curve(rows, cube, 1)
-        return Travel(parts, routes, order, rows, curve, cuts.keys.tolist())
+        rows = routes.there(divided.rows)
+        curve = self.tree.curve(rows, cuts.cube, 1)
+        return Travel(parts, routes, divided.order, rows, curve, cuts.keys.tolist())
 
     def _find_far_field(self, travel: Travel, cube: Cube, potentials: bool, timer: Timer) -> None:
         """Find the far field at the bodies of this rank's parts, and bring nearby bodies here."""
@@ -114,9 +159,19 @@ class TreeOnDevices:
         timer.record("exchange")
         self._find_sources()
         timer.record("force")
-        bodies_of_others = self._begin_bodies()
+        wanted = self.tree.wanted(self.communicator.size)
+        flags = self._begin_to_tell(wanted)
         timer.record("exchange")
-        self.tree.add_far_field(potentials)
+        self.tree.find_expansions()
+        timer.record("force")
+        flags.finish()
+        counted = self.tree.count_messages(wanted)
+        timer.record("exchange")
+        self.tree.hand_down_expansions()
+        timer.record("force")
+        bodies_of_others = self._begin_bodies(counted)
+        timer.record("exchange")
+        self.tree.evaluate_expansions(potentials)
         timer.record("force")
         bodies_of_others.finish()
         timer.record("exchange")
@@ -127,11 +182,13 @@ class TreeOnDevices:
         while not self.tree.found_all():
             self.tree.find_sources()
 
-    def _box(self, bodies: Array) -> NDArray[np.float64]:
-        """Return the lowest and highest coordinates of the bodies of all ranks, (2, 3)."""
-        box = np.array([[np.inf] * 3, [-np.inf] * 3])
-        if len(bodies):
-            box = self.tree.box(bodies)
+    def _begin_box(self, bodies: Array) -> Callable[[], Box]:
+        """Begin to find the box around the bodies of all ranks; what is returned is collective."""
+        own = self.tree.box(bodies) if len(bodies) else _empty_box
+        return lambda: self._around_all(own())
+
+    def _around_all(self, box: Box) -> Box:
+        """Return the box around the bodies of all ranks, for those of each."""
         signed = np.stack([box[0], -box[1]])
         broken = np.isnan(signed)  # how MPI compares NaN is not defined
         least = self.communicator.minimum(np.where(broken, -np.inf, signed))
@@ -155,11 +212,12 @@ class TreeOnDevices:
         self._begin(([rows] * len(counts), pieces(received, counts.tolist()))).finish()
         self.tree.add_cells(received)
 
-    def _begin_bodies(self) -> Messages:
+    def _begin_to_tell(self, wanted: Array) -> Messages:
+        """Begin to let all ranks know which bodies each of them wants."""
+        return self._begin(([wanted[self.communicator.rank]] * len(wanted), list(wanted)))
+
+    def _begin_bodies(self, wanted: WantedBodies) -> Messages:
         """Begin to send the bodies that other ranks want, and to receive those wanted here."""
-        size = self.communicator.size
-        wanted = self.tree.wanted(size)
-        self._begin(([wanted[self.communicator.rank]] * size, list(wanted))).finish()
         sent, places, sent_counts, counts = self.tree.messages(wanted)
         rows = [
             (pieces(one, sent_counts.tolist()), pieces(place, counts.tolist()))
@@ -179,3 +237,12 @@ class TreeOnDevices:
         """Return the messages between this rank and others that rows, one of each rank, are."""
         own = self.communicator.rank
         return [(rank, row) for rank, row in enumerate(rows) if rank != own and len(row)]
+
+
+def _nothing() -> None:
+    """Return that nothing was begun."""
+
+
+def _empty_box() -> Box:
+    """Return the box around no bodies."""
+    return np.array([[np.inf] * 3, [-np.inf] * 3])

@@ -121,13 +121,15 @@ class CellMaker:
         """Number the cells of a rank that has all bodies."""
         self.launches.modules["cells"].launch("number_cells", 1, 1, self.memory.argument)
 
-    def make(self, bodies: Array, curve: Curve, starts: Starts) -> None:
-        """Fill the cells that start at the bodies of this rank, and these along the curve."""
+    def make(self, number: int, starts: Starts) -> None:
+        """Fill the cells that start at a number of bodies of this rank."""
+        self.launches.on_bodies("make_cells", number, self.memory.argument, *starts)
+
+    def sort_bodies(self, bodies: Array, curve: Curve) -> None:
+        """Put the bodies of this rank in their order along the curve."""
         number, columns = bodies.shape
-        argument = self.memory.argument
-        self.launches.on_bodies("make_cells", number, argument, *starts)
         order = (np.int32(columns), bodies, curve.order)
-        self.launches.on_bodies("sort_bodies", number, argument, *order)
+        self.launches.on_bodies("sort_bodies", number, self.memory.argument, *order)
 
     def child_bounds(
         self, curve: Curve, first: NDArray[np.int32], last: NDArray[np.int32], level: int

@@ -80,8 +80,13 @@ def curve_memory(backend: GpuBackend, number: int) -> CurveMemory:
         curve=Curve(xp.empty(number, "u8"), xp.empty(number, "i4")),
         other=Curve(xp.empty(number, "u8"), xp.empty(moved, "i4")),
         counts=xp.empty((MOST_LARGE_TILES, BYTES), "i4"),
-        boxes=xp.empty((min(BOXES, -(-number // THREADS)), 2, 3), "f8"),
+        boxes=boxes_memory(backend, number),
     )
+
+
+def boxes_memory(backend: GpuBackend, number: int) -> Array:
+    """Return memory for boxes around some of a number of bodies each, (B, 2, 3)."""
+    return backend.xp.empty((min(BOXES, -(-number // THREADS)), 2, 3), "f8")
 
 
 def bytes_of(largest: int) -> range:

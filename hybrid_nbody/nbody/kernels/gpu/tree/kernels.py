@@ -1,7 +1,9 @@
 """Gravity by a tree on GPUs: cells, expansions and sums are found there."""
 
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +11,15 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.kernels.device_tree import BodyMessages, Counted
+from hybrid_nbody.nbody.kernels.device_tree import BodyMessages, Counted, WantedBodies
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, Starts
-from hybrid_nbody.nbody.kernels.gpu.tree.curve import Curve, CurveFinder, curve_memory
+from hybrid_nbody.nbody.kernels.gpu.tree.curve import (
+    Curve,
+    CurveFinder,
+    boxes_memory,
+    curve_memory,
+)
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import Launches
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, USED, row_type
 from hybrid_nbody.nbody.kernels.gpu.tree.passes import Passes
@@ -52,7 +59,6 @@ class DeviceTree:
         self.maker = CellMaker(backend, self.launches, expansion, eps2, mass)
         self.passes = Passes(self.launches)
         self.whole = WholeTree(backend, self.curves, self.maker, self.passes)
-        self._bodies: Array = None
         self._curve = Curve(None, None)
         self._share: Share | None = None
         self._starts = Starts(None, None, None)
@@ -68,12 +74,11 @@ class DeviceTree:
 
     # ---- Along the curve -------------------------------------------------------------------------
 
-    def box(self, bodies: Array) -> NDArray[np.float64]:
-        """Return the lowest and highest coordinates of one or more bodies, (2, 3), on the host."""
-        boxes = curve_memory(self.backend, len(bodies)).boxes
+    def box(self, bodies: Array) -> Callable[[], NDArray[np.float64]]:
+        """Begin to find the lowest and highest coordinates of one or more bodies."""
+        boxes = boxes_memory(self.backend, len(bodies))
         self.curves.find_boxes(bodies, boxes)
-        some = self.backend.download(boxes)
-        return np.stack([some[:, 0].min(axis=0), some[:, 1].max(axis=0)])
+        return partial(_around_all, self._fetched(boxes))
 
     def curve(self, bodies: Array, cube: Cube, words: int) -> Curve:
         """Return the order of bodies along the curve; their keys have one word."""
@@ -96,14 +101,17 @@ class DeviceTree:
         threads = min(len(keys), COUNTING_THREADS)
         size = np.int32(len(keys))
         self.launches.on_bodies("count_between", threads, size, keys, *arguments, module="sharing")
-        host = self.backend.pinned(len(bounds), "i4")
-        return partial(self._counted, counts, host, self.backend.fetch(counts, host))
+        return self._fetched(counts[:-1])
 
-    def _counted(self, counts: Array, host: Array, arrived: Mark) -> NDArray[np.int64]:
-        """Return counts, which the device keeps until they have arrived."""
+    def _fetched(self, array: Array) -> Callable[[], NDArray[Any]]:
+        """Begin to bring an array to the host; return what waits for it."""
+        host = self.backend.pinned(array.shape, array.dtype)
+        return partial(self._arrived, array, host, self.backend.fetch(array, host))
+
+    def _arrived(self, array: Array, host: NDArray[Any], arrived: Mark) -> NDArray[Any]:
+        """Return a copy of an array, which the device keeps until it is there."""
         self.backend.wait(arrived)
-        found: NDArray[np.int64] = host[:-1].astype(np.int64)
-        return found
+        return host.copy()
 
     def split(self, keys: Array, cuts: NDArray[np.uint64]) -> Array:
         """Return the order of keys by the cuts that they lie between; others stay in theirs."""
@@ -132,20 +140,23 @@ class DeviceTree:
     def count_cells(
         self, bodies: Array, curve: Curve, cube: Cube, share: Share
     ) -> NDArray[np.int64]:
-        """Return how many cells of each level start at the bodies of a share."""
-        self._bodies = bodies
+        """Return how many cells of each level start at the bodies of a share.
+
+        The device sorts these bodies while ranks tell each other of the cells.
+        """
         self._curve = curve
         self._share = share
         self._starts = self.maker.starts_memory(share.number)
         self.memory.set_cube(cube)
         self.maker.set_limits(share.total, known=bodies.shape[1] > 4)
+        self.memory.fit_bodies(share)
         self.memory.send()
         parts = self.maker.parts_of(share)
         shared = int(share.shared[share.rank])
         self.maker.find_starts(bodies, curve, parts, shared, self._starts)
-        report = self.backend.download(self.memory.arrays["report"])
-        counts: NDArray[np.int64] = report[COUNTS:USED]
-        return counts
+        counted = self._fetched(self.memory.arrays["report"][COUNTS:USED])
+        self.maker.sort_bodies(bodies, curve)
+        return counted()
 
     def make_cells(self, counts: NDArray[np.int64]) -> None:
         """Make the cells of this rank, and find the multipoles of those that are its alone."""
@@ -159,7 +170,7 @@ class DeviceTree:
         started_before = numbering.started_before  # on other ranks, which will tell of them
         if len(started_before):
             self.memory.arrays["first"][self.backend.upload(started_before)] = -1
-        self.maker.make(self._bodies, self._curve, self._starts)
+        self.maker.make(numbering.share.number, self._starts)
         self.passes.link("link_whole_cells", self.memory.own)
         self.passes.find_multipoles(numbering.own_counts)
 
@@ -216,26 +227,39 @@ class DeviceTree:
         self.launches.on_own_cells("sharing", "mark_nearby", flags[self.numbering.share.rank])
         return flags
 
-    def messages(self, wanted: Array) -> BodyMessages:
-        """Return the bodies that others want, and where those have to be put that are wanted."""
+    def find_expansions(self) -> None:
+        """Find the expansions of distant sources about the cells that accept these."""
+        self.passes.find_expansions()
+
+    def count_messages(self, wanted: Array) -> WantedBodies:
+        """Begin to count the bodies that ranks send each other, for what each of them wants."""
         share, total = self.numbering.share, self.numbering.total
         ranks = len(wanted)
-        argument = self.memory.argument
         sizes = self.backend.xp.empty((2, ranks, total), "i4")
         starts = self.backend.upload(share.starts.astype(np.int32))
         numbers = (np.int32(share.rank), np.int32(ranks))
-        arrays = (argument, *numbers, starts, wanted, sizes)
+        arrays = (self.memory.argument, *numbers, starts, wanted, sizes)
         self.launches.on_bodies("size_messages", total, *arrays, module="sharing")
         ends = self.backend.xp.empty(sizes.size, "i4")
         self.backend.xp.cumsum(sizes.reshape(-1), out=ends)
-        last = self.backend.download(ends[total - 1 :: total])
-        counts = np.diff(last, prepend=np.int32(0)).reshape(2, ranks)
+        last = self.backend.xp.ascontiguousarray(ends[total - 1 :: total])
+        return WantedBodies(wanted, ends, partial(_differences, self._fetched(last)))
+
+    def hand_down_expansions(self) -> None:
+        """Add the expansions of cells to those of their children."""
+        self.passes.hand_down_expansions(self.numbering.own_counts)
+
+    def messages(self, wanted: WantedBodies) -> BodyMessages:
+        """Return the bodies that others want, and where those have to be put that are wanted."""
+        ranks = len(wanted.wanted)
+        counts = wanted.counted().reshape(2, ranks)
         number = int(counts[0].sum())
         sent = [self.backend.xp.empty((number, n), self.memory.real) for n in (4, 3)]
-        arguments = (*numbers, wanted, ends)
+        numbers = (np.int32(self.numbering.share.rank), np.int32(ranks))
+        arguments = (*numbers, wanted.wanted, wanted.ends)
         self.launches.on_own_cells("sharing", "fill_messages", *arguments, *sent)
-        on_all = (argument, *arguments)
-        self.launches.on_bodies("place_messages", total, *on_all, module="sharing")
+        on_all = (self.memory.argument, *arguments)
+        self.launches.on_bodies("place_messages", self.numbering.total, *on_all, module="sharing")
         return BodyMessages(sent, self._places_for(int(counts[1].sum())), *counts)
 
     def _places_for(self, number: int) -> list[Array]:
@@ -246,9 +270,9 @@ class DeviceTree:
         arrays = self.memory.arrays
         return [arrays["near"][own : own + number], arrays["low"][:number]]
 
-    def add_far_field(self, potentials: bool) -> None:
-        """Find the sums over distant sources."""
-        self.passes.add_far_field(self.numbering.own_counts, potentials)
+    def evaluate_expansions(self, potentials: bool) -> None:
+        """Find the sums over distant sources at the bodies."""
+        self.passes.evaluate_expansions(potentials)
 
     def sums(self, potentials: bool) -> Array:
         """Add the sums over nearby bodies; return the sums in the order that bodies came in."""
@@ -269,3 +293,16 @@ class DeviceTree:
         result = xp.empty((number, columns), "f8")
         self.passes.unsort(rows, self._curve.order, xp.empty(number, "i4"), result)
         return result
+
+
+def _around_all(boxes: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the box around some boxes that are on their way."""
+    some = boxes()
+    return np.stack([some[:, 0].min(axis=0), some[:, 1].max(axis=0)])
+
+
+def _differences(ends: Callable[[], NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Return how many there are before each of some ends that are on their way."""
+    found = ends().astype(np.int64)
+    found[1:] -= found[:-1].copy()
+    return found

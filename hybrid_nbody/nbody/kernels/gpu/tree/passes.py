@@ -39,9 +39,21 @@ class Passes:
 
     def add_far_field(self, counts: Counts, potentials: bool) -> None:
         """Find the sums over the distant sources of cells."""
+        self.find_expansions()
+        self.hand_down_expansions(counts)
+        self.evaluate_expansions(potentials)
+
+    def find_expansions(self) -> None:
+        """Find the expansions of distant sources about the cells that accept these."""
         self.launches.on_own_cells("far_field", "add_far_field")
+
+    def hand_down_expansions(self, counts: Counts) -> None:
+        """Add the expansions of cells to those of their children, from the root on."""
         for level in range(1, depth_of(counts) + 1):
             self.launches.on_level("far_field", "shift_to_children", int(counts[level]), level)
+
+    def evaluate_expansions(self, potentials: bool) -> None:
+        """Find the values of the expansions at the bodies."""
         self.launches.on_own_cells("far_field", f"evaluate_{_name(potentials)}")
 
     def add_near_field(self, potentials: bool) -> None:

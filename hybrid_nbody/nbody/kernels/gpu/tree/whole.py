@@ -195,7 +195,8 @@ class WholeTree:
         curve, starts = arrays.curve.curve, arrays.starts
         self.maker.find_starts(bodies, curve, arrays.parts, NONE, starts)
         self.maker.number_cells()
-        self.maker.make(bodies, curve, starts)
+        self.maker.make(len(bodies), starts)
+        self.maker.sort_bodies(bodies, curve)
         self.passes.link("link_cells", self.memory.own)
         self.passes.find_multipoles(self.most)
 
