@@ -18,16 +18,13 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.cuts import Cuts
 from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
+from hybrid_nbody.nbody.forces.tree.turns import Turns
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
 from hybrid_nbody.nbody.kernels.device_tree import MOST_BOUNDS, DeviceTree, WantedBodies
 from hybrid_nbody.nbody.kernels.share import share_of
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
 from hybrid_nbody.parallel.transport.base import Message, Messages
-
-FIRST_FORCES = 3
-FORCES_BETWEEN = 16
-"""Work is shared out anew for the first forces, and then for one of some."""
 
 Box = NDArray[np.float64]
 """The lowest and highest coordinates of bodies, (2, 3)."""
@@ -73,7 +70,7 @@ class TreeOnDevices:
         self.exchange = travels.exchange
         self.cells_of_ranks = np.zeros(self.communicator.size, np.int64)
         self.cuts: Cuts | None = None
-        self.forces = 0
+        self.turns = Turns()
 
     def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
         """Return the sums at this rank's bodies; see `DistributedTree.sums`."""
@@ -92,24 +89,14 @@ class TreeOnDevices:
         timer.record("exchange")
         self._find_far_field(travel, cube, potentials, timer)
         sums = self.tree.sums(potentials)
-        work = self.tree.work() if self._counts_work else None
+        work = self.tree.work() if self.turns.is_near else None
         timer.record("force")
         results = self.travels.returned(sums, work, travel)
         timer.record("exchange")
-        self.forces += 1
+        self.turns.go_on()
         return results
 
     # ---- Where shares begin ----------------------------------------------------------------------
-
-    @property
-    def _is_shared_out(self) -> bool:
-        """Return whether work is shared out anew for the present force."""
-        return self.forces < FIRST_FORCES or self.forces % FORCES_BETWEEN == 0
-
-    @property
-    def _counts_work(self) -> bool:
-        """Return whether the next force will ask for the work of each body."""
-        return self.forces + 1 < FIRST_FORCES or (self.forces + 1) % FORCES_BETWEEN == 0
 
     def _begin_to_divide(self, bodies: Array) -> Callable[[], Divided | None]:
         """Begin to divide bodies where shares began in the last force.
@@ -118,7 +105,7 @@ class TreeOnDevices:
         use if the bodies have got another cube, which is not known yet.
         """
         cuts = self.cuts
-        if cuts is None or self._is_shared_out:
+        if cuts is None or self.turns.is_due:
             return _nothing
         keys = self.tree.keys(bodies, cuts.cube)
         counted = self.tree.count_between(keys, cuts.bounds)
@@ -146,7 +133,9 @@ class TreeOnDevices:
         if parts is None:
             return None
         ranks = (self.backend, self.exchange.transport, self.communicator.rank)
-        routes = Routes(*ranks, cuts.taken(table))
+        taken = cuts.taken(table)
+        self.turns.note(taken.sum(axis=0))
+        routes = Routes(*ranks, taken)
         rows = routes.there(divided.rows)
         curve = self.tree.curve(rows, cuts.cube, 1)
         return Travel(parts, routes, divided.order, rows, curve, cuts.keys.tolist())

@@ -1,0 +1,63 @@
+"""When work is shared out anew among ranks; all of them come to the same answer."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+FIRST_FORCES = 3
+FORCES_BETWEEN = 64
+"""Work is shared out anew for the first forces, and then for one of so many."""
+
+LEAST_FORCES = 16
+MOST_SHIFTED = 0.02
+"""It is shared out earlier, but not before so many forces, if the number of bodies that a rank
+takes has changed by this share of it."""
+
+
+class Turns:
+    """Tells for which forces work is shared out anew.
+
+    Attributes
+    ----------
+    force : int
+        The number of the present force.
+    """
+
+    def __init__(self) -> None:
+        self.force = 0
+        self._next = 0
+        self._last = 0
+        self._numbers: NDArray[np.int64] | None = None  # after work was shared out last
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether work is shared out anew for the present force."""
+        return self.force == self._next
+
+    @property
+    def is_near(self) -> bool:
+        """Return whether it is for the next one, which then needs to know the work of this one."""
+        return self._coming == self.force + 1
+
+    @property
+    def _coming(self) -> int:
+        """Return the number of the next force, after the present one, for which it is."""
+        if not self.is_due:
+            return self._next
+        return self.force + (1 if self.force + 1 < FIRST_FORCES else FORCES_BETWEEN)
+
+    def go_on(self) -> None:
+        """Go on to the next force; a turn that was due has been taken."""
+        coming = self._coming
+        if self.is_due:
+            self._last = self.force
+            self._numbers = None
+        self._next = coming
+        self.force += 1
+
+    def note(self, numbers: NDArray[np.int64]) -> None:
+        """Take how many bodies each rank takes now; a turn comes next if that has changed much."""
+        if self._numbers is None:
+            self._numbers = numbers
+        shifted = np.abs(numbers - self._numbers) > MOST_SHIFTED * self._numbers
+        if shifted.any() and self.force - self._last >= LEAST_FORCES:
+            self._next = self.force + 1
