@@ -66,6 +66,8 @@ def test_steps_that_are_repeated_have_the_bits_of_one_rank(
         given = (backend, ranks, CELLS, getattr(staggered, faces), physics, "f4", shares)
         accuracy = Accuracy(1e-3, 40, method)
         stepper = make_stepper(*given, obstacles=obstacles, accuracy=accuracy)
+        if not stepper.grid.halo.recordable:
+            pytest.skip("ranks that share a GPU exchange planes through their hosts")
         assert stepper.repeats.possible
         return fields_after(stepper, wave, 8, 0.02)
 
