@@ -46,14 +46,14 @@ class BodyMessages(NamedTuple):
     sent, places : list of (m, …) and of (k, …) arrays
         What this rank sends, and where to put what it gets, in the order of the other ranks:
         several numbers of each body in each array.
-    sent_counts, counts : (S,) arrays of int
+    sent_counts, counts : (S,) arrays of int64
         How many it sends to each rank and gets from it.
     """
 
     sent: list[Array]
     places: list[Array]
-    sent_counts: NDArray[np.int32]
-    counts: NDArray[np.int32]
+    sent_counts: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 class DeviceTree(Protocol):

@@ -5,8 +5,8 @@ all know all cells: some tens of bytes for a body, of the five hundred or so tha
 The bodies of others that a rank needs follow from its lists of sources: those of nearby leaves,
 which travel while it computes the far field.
 
-The host looks ahead where it can: what it asks the device for, and other ranks, comes while the
-device is busy with what follows anyway.
+While the host waits for numbers from its device or from other ranks, the device works on what does
+not depend on them.
 """
 
 from collections.abc import Callable
@@ -78,14 +78,10 @@ class TreeOnDevices:
             sums = self.tree.sums_alone(bodies, potentials)
             timer.record("force")
             return sums
-        box = self._begin_box(bodies)
-        divide = self._begin_to_divide(bodies)
-        lowest, highest = box()
-        divided = divide()
-        if not np.isfinite(highest - lowest).all():  # the guard names the body
+        sent = self.send(bodies)
+        if sent is None:  # the guard names the body
             return self.backend.xp.full((len(bodies), 1 if potentials else 3), np.nan)
-        cube = cube_around(lowest, highest)
-        travel = self._travel(bodies, cube, divided)
+        travel, cube = sent
         timer.record("exchange")
         self._find_far_field(travel, cube, potentials, timer)
         sums = self.tree.sums(potentials)
@@ -98,11 +94,30 @@ class TreeOnDevices:
 
     # ---- Where shares begin ----------------------------------------------------------------------
 
+    def send(self, bodies: Array) -> tuple[Travel, Cube] | None:
+        """Send bodies to the ranks of their parts; return also the cube around them.
+
+        Nothing is sent, and None returned, if a coordinate is not finite.
+        """
+        box = self._begin_box(bodies)
+        divide = self._begin_to_divide(bodies)
+        lowest, highest = box()
+        divided = divide()
+        if not np.isfinite(highest - lowest).all():
+            return None
+        cube = cube_around(lowest, highest)
+        if divided and divided.cuts.cube == cube:
+            travel = self._travel_again(divided)
+            if travel:
+                return travel, cube
+        del divide, divided  # their rows
+        return self._travel_anew(bodies, cube), cube
+
     def _begin_to_divide(self, bodies: Array) -> Callable[[], Divided | None]:
         """Begin to divide bodies where shares began in the last force.
 
-        What is returned waits for that; it gives None where work is shared out anew. All is of no
-        use if the bodies have got another cube, which is not known yet.
+        What is returned waits for that, and gives None where work is shared out anew. It is
+        discarded if the cube around the bodies, which is not known yet, has changed.
         """
         cuts = self.cuts
         if cuts is None or self.turns.is_due:
@@ -113,16 +128,13 @@ class TreeOnDevices:
         rows = self.backend.xp.take(bodies, order, axis=0)
         return lambda: Divided(cuts, order, rows, counted())
 
-    def _travel(self, bodies: Array, cube: Cube, divided: Divided | None) -> Travel:
-        """Send bodies to the ranks of their parts, which begin where they did if they can."""
-        if divided and divided.cuts.cube == cube:
-            travel = self._travel_again(divided)
-            if travel:
-                return travel
+    def _travel_anew(self, bodies: Array, cube: Cube) -> Travel:
+        """Find parts anew, and send bodies to their ranks."""
         travel = self.travels.sent(bodies, cube)
         capacity = self.travels.capacity
         cuts = Cuts(travel.cuts, self.tree.levels - 1, cube, capacity)
         self.cuts = cuts if len(cuts.bounds) <= MOST_BOUNDS else None
+        self.turns.forget()
         return travel
 
     def _travel_again(self, divided: Divided) -> Travel | None:
@@ -174,10 +186,10 @@ class TreeOnDevices:
     def _begin_box(self, bodies: Array) -> Callable[[], Box]:
         """Begin to find the box around the bodies of all ranks; what is returned is collective."""
         own = self.tree.box(bodies) if len(bodies) else _empty_box
-        return lambda: self._around_all(own())
+        return lambda: self._over_ranks(own())
 
-    def _around_all(self, box: Box) -> Box:
-        """Return the box around the bodies of all ranks, for those of each."""
+    def _over_ranks(self, box: Box) -> Box:
+        """Return the box around the bodies of all ranks, for that around those of each."""
         signed = np.stack([box[0], -box[1]])
         broken = np.isnan(signed)  # how MPI compares NaN is not defined
         least = self.communicator.minimum(np.where(broken, -np.inf, signed))

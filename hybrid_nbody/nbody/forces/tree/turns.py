@@ -5,11 +5,11 @@ from numpy.typing import NDArray
 
 FIRST_FORCES = 3
 FORCES_BETWEEN = 64
-"""Work is shared out anew for the first forces, and then for one of so many."""
+"""Work is shared out anew for each of the first forces, and later after this number of them."""
 
 LEAST_FORCES = 16
 MOST_SHIFTED = 0.02
-"""It is shared out earlier, but not before so many forces, if the number of bodies that a rank
+"""It is shared out earlier, but not before `LEAST_FORCES`, if the number of bodies that a rank
 takes has changed by this share of it."""
 
 
@@ -26,7 +26,7 @@ class Turns:
         self.force = 0
         self._next = 0
         self._last = 0
-        self._numbers: NDArray[np.int64] | None = None  # after work was shared out last
+        self._numbers: NDArray[np.int64] | None = None  # in the first force with the present shares
 
     @property
     def is_due(self) -> bool:
@@ -50,9 +50,12 @@ class Turns:
         coming = self._coming
         if self.is_due:
             self._last = self.force
-            self._numbers = None
         self._next = coming
         self.force += 1
+
+    def forget(self) -> None:
+        """Take note that shares begin at other places."""
+        self._numbers = None
 
     def note(self, numbers: NDArray[np.int64]) -> None:
         """Take how many bodies each rank takes now; a turn comes next if that has changed much."""

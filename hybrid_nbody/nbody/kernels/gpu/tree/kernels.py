@@ -101,7 +101,7 @@ class DeviceTree:
         threads = min(len(keys), COUNTING_THREADS)
         size = np.int32(len(keys))
         self.launches.on_bodies("count_between", threads, size, keys, *arguments, module="sharing")
-        return self._fetched(counts[:-1])
+        return partial(_as_integers, self._fetched(counts[:-1]))
 
     def _fetched(self, array: Array) -> Callable[[], NDArray[Any]]:
         """Begin to bring an array to the host; return what waits for it."""
@@ -296,13 +296,17 @@ class DeviceTree:
 
 
 def _around_all(boxes: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the box around some boxes that are on their way."""
+    """Wait for boxes, and return the one around all of them."""
     some = boxes()
     return np.stack([some[:, 0].min(axis=0), some[:, 1].max(axis=0)])
 
 
+def _as_integers(counts: Callable[[], NDArray[np.int32]]) -> NDArray[np.int64]:
+    """Wait for counts, and return them."""
+    return counts().astype(np.int64)
+
+
 def _differences(ends: Callable[[], NDArray[np.int32]]) -> NDArray[np.int64]:
-    """Return how many there are before each of some ends that are on their way."""
-    found = ends().astype(np.int64)
-    found[1:] -= found[:-1].copy()
+    """Wait for ends, and return how far each is behind the one before it."""
+    found: NDArray[np.int64] = np.diff(_as_integers(ends), prepend=np.int64(0))
     return found
