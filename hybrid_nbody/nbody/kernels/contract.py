@@ -297,6 +297,22 @@ class TreeSums(Protocol):
     on which rank sums it.
     """
 
+    def fill_rows(
+        self, position: Array, acceleration: Array, units: tuple[float, float], rows: Array
+    ) -> None:
+        """Fill the rows of bodies from their positions and last accelerations, (n, 3).
+
+        `units` are those of a length and of an acceleration. The masses, in the fourth column of
+        `rows`, (n, 5), stay.
+        """
+
+    def box(self, bodies: Array) -> NDArray[np.float64] | None:
+        """Return the lowest and highest coordinates of bodies, (2, 3), on the host.
+
+        `bodies` are those of `grow`. Where there are none, the lowest are infinite, the highest
+        minus infinity. None is returned if a number is not finite.
+        """
+
     def curve(self, position: Array, cube: Cube, words: int) -> Any:
         """Return the order of bodies along the curve, by one or two words of their keys.
 
@@ -322,7 +338,7 @@ class TreeSums(Protocol):
     def grow(self, bodies: Array, curve: Any, cube: Cube, parts: Parts, rank: int) -> None:
         """Grow the cells below this rank's parts, and find their multipoles.
 
-        `bodies` are those of the parts along the curve: positions and masses, (m, 4), and the
+        `bodies` are those of the parts, which `curve` sorts: positions and masses, (m, 4), and the
         lengths of their last accelerations in a fifth column once there are any.
         """
 
@@ -344,10 +360,10 @@ class TreeSums(Protocol):
     def add(self, received: Sequence[tuple[int, Essential]]) -> None:
         """Add the cells that each other rank sent, in the place of earlier ones."""
 
-    def sums(self, potentials: bool) -> tuple[Array, NDArray[np.float64]] | None:
-        """Return sums of m d / r^3, (m, 3), or of m / r, (m, 1), and the work for each part.
+    def sums(self, potentials: bool) -> Array | None:
+        """Return sums of m d / r^3 or of m / r at bodies, and the work for each: (m, 4) or (m, 2).
 
-        The bodies are those of this rank's parts along the curve. None is returned if a cell is
+        They are in the order of the bodies that were given to `grow`. None is returned if a cell is
         needed that another rank did not send.
         """
 

@@ -80,6 +80,14 @@ class DeviceTree(Protocol):
         They are ``sort``, ``tree``, ``lists``, ``far``, ``near`` and ``rest``, what comes before.
         """
 
+    def fill_rows(
+        self, position: Array, acceleration: Array, units: tuple[float, float], rows: Array
+    ) -> None:
+        """Fill the rows of bodies; see `contract.TreeSums.fill_rows`.
+
+        The first call makes memory.
+        """
+
     def box(self, bodies: Array) -> Callable[[], NDArray[np.float64]]:
         """Begin to find the lowest and highest coordinates of one or more bodies.
 

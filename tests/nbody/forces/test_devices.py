@@ -86,7 +86,7 @@ class Bodies:
         owners = travel.parts.owners
         numbers = np.bincount(owners, weights=sizes, minlength=self.communicator.size)
         np.testing.assert_array_equal(numbers, [len(some) for some in keys])
-        back = self.tree.travels.returned(travel.rows[:, 3:4].copy(), None, travel)
+        back = self.tree.travels.returned(travel.rows[:, 3:4].copy(), travel, False)
         np.testing.assert_array_equal(back[:, 0], rows[self.own, 3])
         self.tree.turns.go_on()
         return travel

@@ -12,7 +12,6 @@ from hybrid_nbody.nbody.kernels.contract import PairForce, TreeSums
 from hybrid_nbody.nbody.kernels.cube import cube_around
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.parts import CELL, Parts
-from hybrid_nbody.parallel.partition import Partition
 
 BODIES = 200
 """Enough for a tree of some levels."""
@@ -68,10 +67,12 @@ def grow_sample(backend: Backend, settings: Settings) -> TreeSums:
     sample = np.random.default_rng(0).uniform(-1, 1, (BODIES, 4))
     sample[:, 3] = 1 / BODIES  # masses
     bodies = backend.upload(sample)
+    tree.box(bodies)
+    none = backend.zeros((0, 3), "f8")
+    tree.fill_rows(none, none, (1.0, 1.0), backend.zeros((0, 5), "f8"))
     curve = tree.curve(bodies, CUBE, 1)
     finder = PartFinder(tree, curve, backend, lambda counts: counts)
     finder.find(expansion.capacity)
-    parts, _ = finder.shared_out(backend.xp.ones(BODIES, np.int64), Partition.equal(BODIES, 1))
-    tree.grow(bodies[curve.order], curve, CUBE, parts, 0)
+    tree.grow(bodies, curve, CUBE, finder.all_of_one_rank(), 0)
     tree.set_parts(tree.part_rows())
     return tree

@@ -84,13 +84,15 @@ class TreeOnDevices:
         travel, cube = sent
         timer.record("exchange")
         self._find_far_field(travel, cube, potentials, timer)
-        sums = self.tree.sums(potentials)
-        work = self.tree.work() if self.turns.is_near else None
+        results = self.tree.sums(potentials)
+        counted = self.turns.is_near
+        if counted:
+            results = self.backend.xp.concatenate([results, self.tree.work()], axis=1)
         timer.record("force")
-        results = self.travels.returned(sums, work, travel)
+        sums = self.travels.returned(results, travel, counted)
         timer.record("exchange")
         self.turns.go_on()
-        return results
+        return sums
 
     # ---- Where shares begin ----------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.kernels.contract import TreeSums
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
-from hybrid_nbody.nbody.kernels.parts import Essential, Parts
+from hybrid_nbody.nbody.kernels.parts import Essential
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes
 
@@ -51,39 +51,29 @@ class DistributedTree:
         timer : Timer
             Records the parts ``exchange`` and ``force``.
         """
-        finite = bool(self.backend.xp.isfinite(bodies).all())
-        if self.communicator.any(not finite):  # the guard names the body
+        box = self.tree.box(bodies)
+        if self.communicator.any(box is None):  # the guard names the body
             return np.full((len(bodies), 1 if potentials else 3), np.nan)
-        cube = self._cube(bodies[:, :3])
+        assert box is not None, "another rank would have said so"
+        cube = self._cube(*box)
         travel = self.travels.sent(bodies, cube)
         timer.record("exchange")
-        own = np.take(travel.rows, travel.curve.order, axis=0)  # far faster than an index
-        self.tree.grow(own, travel.curve, cube, travel.parts, self.communicator.rank)
+        self.tree.grow(travel.rows, travel.curve, cube, travel.parts, self.communicator.rank)
         timer.record("force")
         self._tell_parts()
         if not self.alone:
             self._tell_cells()
         timer.record("exchange")
-        sums, work = self._walked(potentials)
+        results = self._walked(potentials)
         timer.record("force")
-        costs = self._costs(travel.parts, work)
-        order = travel.curve.order
-        results = self.travels.returned(_unsorted(sums, order), _unsorted(costs, order), travel)
+        sums = self.travels.returned(results, travel, counted=True)
         timer.record("exchange")
-        return results
+        return sums
 
-    def _cube(self, position: Array) -> Cube:
+    def _cube(self, lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> Cube:
         """Return a cube around the bodies of all ranks."""
-        axes = position.T  # NumPy takes several times longer along the first axis of rows
-        lowest = np.array([axis.min(initial=np.inf) for axis in axes])
-        highest = np.array([axis.max(initial=-np.inf) for axis in axes])
         minimum, maximum = self.communicator.minimum, self.communicator.maximum
         return cube_around(minimum(lowest), maximum(highest))
-
-    def _costs(self, parts: Parts, work: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the work for each body along the curve, at least 1: (m, 1)."""
-        sizes = parts.cells["size"][parts.of(self.communicator.rank)]
-        return np.repeat(np.ceil((work + 1) / sizes), sizes)[:, None]
 
     # ---- What ranks tell each other --------------------------------------------------------------
 
@@ -116,8 +106,8 @@ class DistributedTree:
         del pieces[self.communicator.rank]
         return pieces
 
-    def _walked(self, potentials: bool) -> tuple[Array, NDArray[np.float64]]:
-        """Return the sums at the bodies of this rank's parts, and the work for each part.
+    def _walked(self, potentials: bool) -> Array:
+        """Return the sums at the bodies of this rank's parts, and the work for each.
 
         Should rounding have made a rank open a cell that it was not sent, all cells are sent.
         """
@@ -127,10 +117,3 @@ class DistributedTree:
             result = self.tree.sums(potentials)
         assert result is not None, "all cells are here"
         return result
-
-
-def _unsorted(rows: Array, order: Array) -> Array:
-    """Return rows along the curve in the order that bodies came in."""
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order), dtype=order.dtype)
-    return np.take(rows, places, axis=0)

@@ -50,8 +50,6 @@ class TreeForce(Force):
         The arrays of this rank.
     rows : (n, 5) array of float64
         Its bodies as a tree takes them: positions, masses and lengths of the last accelerations.
-    squares : (3, n) array of float64
-        Memory for these.
     """
 
     def __init__(self, setup: ForceSetup) -> None:
@@ -66,7 +64,6 @@ class TreeForce(Force):
         self.tree = _make_tree(setup, self.expansion)
         self.rows = setup.backend.zeros((len(setup.own_mass), 5), "f8")
         self.rows[:, 3] = self.state.mass / self.pair_force.units.mass
-        self.squares = setup.backend.zeros((3, len(setup.own_mass)), "f8")
         self._fill_rows = setup.backend.recorded(self._note_state)
 
     @property
@@ -114,18 +111,10 @@ class TreeForce(Force):
         return self.rows
 
     def _note_state(self) -> None:
-        """Fill `rows` from the state, without memory of its own: this is recorded.
-
-        CuPy would copy an operand that lies between the numbers of the result.
-        """
-        xp = self.backend.xp
-        xp.divide(self.state.own_position, self.pair_force.units.length, out=self.rows[:, :3])
-        xp.divide(self.state.acceleration, self._unit, out=self.squares.T)  # squares stay in range
-        xp.multiply(self.squares, self.squares, out=self.squares)
-        length, two, three = self.squares
-        xp.add(two, three, out=two)
-        xp.add(length, two, out=length)
-        xp.sqrt(length, out=self.rows[:, 4])
+        """Fill `rows` from the state; this is recorded."""
+        units = (self.pair_force.units.length, self._unit)
+        vectors = (self.state.own_position, self.state.acceleration)
+        self.tree.tree.fill_rows(*vectors, units, self.rows)
 
     def work(self, jerks: bool) -> Work:
         """Return the bodies; their pairs and expansions are not counted as operations."""

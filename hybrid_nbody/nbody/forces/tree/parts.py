@@ -93,6 +93,18 @@ class PartFinder:
         self.first = np.append(self.first, bounds[:, :8][filled])
         self.last = np.append(self.last, bounds[:, 1:][filled])
 
+    @property
+    def _parts(self) -> Integers:
+        """Return the parts along the curve."""
+        leaves = np.flatnonzero(self.cells["children"] == 0)
+        parts: Integers = leaves[np.argsort(self.cells["start"][leaves])]
+        return parts
+
+    def all_of_one_rank(self) -> Parts:
+        """Return the parts where one rank takes all."""
+        parts = self._parts
+        return Parts(self.cells, parts, owners=np.zeros_like(parts))
+
     def shared_out(self, costs: Array, partition: Partition) -> tuple[Parts, list[int]]:
         """Return the parts and their owners, and how many of this rank's bodies each rank takes.
 
@@ -103,8 +115,7 @@ class PartFinder:
         partition : Partition
             Ranks get work in proportion to its shares.
         """
-        leaves = np.flatnonzero(self.cells["children"] == 0)
-        parts = leaves[np.argsort(self.cells["start"][leaves])]
+        parts = self._parts
         work = self.totals(self._sums(costs, parts))
         owners = owners_of(work, partition)
         counts = (self.last - self.first)[parts]

@@ -108,31 +108,32 @@ class Travels:
         curve = self.curves.curve(bodies, cube, self.words)
         finder = PartFinder(self.curves, curve, self.backend, self.communicator.sum)
         finder.find(self.capacity)
-        parts, taken = finder.shared_out(self.costs[curve.order], self.exchange.partition)
         if self.communicator.size == 1:
-            return Travel(parts, None, curve.order, bodies, curve, [])
+            return Travel(finder.all_of_one_rank(), None, curve.order, bodies, curve, [])
+        parts, taken = finder.shared_out(self.costs[curve.order], self.exchange.partition)
         routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, taken)
         rows = routes.there(self.backend.xp.take(bodies, curve.order, axis=0))
         sorted_rows = self.curves.curve(rows, cube, self.words)
         cuts = finder.cuts(parts, self.communicator.size)
         return Travel(parts, routes, curve.order, rows, sorted_rows, cuts)
 
-    def returned(self, sums: Array, costs: Array | None, travel: Travel) -> Array:
-        """Return the sums at this rank's own bodies, and note their costs if there are any.
+    def returned(self, results: Array, travel: Travel, counted: bool) -> Array:
+        """Return the sums at this rank's own bodies, and note their work if it was counted.
 
         Parameters
         ----------
-        sums : (m, …) array of float64
-            In the order in which bodies arrived.
-        costs : (m, 1) array of float64
-            The work for each of them, at least 1, or None.
+        results : (m, k) array of float64
+            Sums in the order in which bodies arrived; in the last column the work for each of them,
+            at least 1, where that was counted.
         travel : Travel
+        counted : bool
         """
-        if costs is None:
-            return self._back(sums, travel)
-        results = self._back(self.backend.xp.concatenate([sums, costs], axis=1), travel)
-        self.costs = results[:, -1].astype("i8")
-        return results[:, :-1]
+        own = self._back(results, travel)
+        if not counted:
+            return own
+        if travel.routes:
+            self.costs = own[:, -1].astype("i8")
+        return own[:, :-1]
 
     def _back(self, rows: Array, travel: Travel) -> Array:
         """Return rows in the order of this rank's own bodies."""

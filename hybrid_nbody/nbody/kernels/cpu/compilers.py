@@ -14,6 +14,9 @@ compiled = njit(cache=True, error_model="numpy", _nrt=False)
 compiled_with_threads = njit(cache=True, error_model="numpy", _nrt=False, nogil=True)
 """Compiles a function that calls others on threads; other threads of Python go on meanwhile."""
 
+compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
+"""Compiles a function whose outer loop threads share."""
+
 linked = njit(error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 """Compiles a function that only compiled code calls, as a part of what Python calls."""
 

@@ -10,13 +10,13 @@ import numpy as np
 from numba import get_num_threads, njit, prange
 from numpy.typing import NDArray
 
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.sources import BITS, spread_bits
 
 LEVELS = BITS
 """Levels of the tree that a word of a key has digits for."""
 
-compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 spread_bits_of_one = linked(spread_bits)
 
@@ -54,7 +54,7 @@ def curve_through(position: NDArray[np.float64], cube: Cube, words: int) -> Curv
         fill_keys(position[order] if word < words - 1 else position, cube, word, keys[word])
         rows = np.arange(len(position), dtype=np.int32)
         sort(keys[word], rows)
-        order = order[rows]
+        order = rows if word == words - 1 else order[rows]
         keys[word + 1 :] = [later[rows] for later in keys[word + 1 :]]
     return Curve(order, tuple(keys))
 

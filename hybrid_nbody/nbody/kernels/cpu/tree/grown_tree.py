@@ -22,9 +22,9 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     Opening,
     SortedBodies,
     Tables,
-    columns_of,
     pitch_of,
 )
+from hybrid_nbody.nbody.kernels.cpu.tree.rows import sorted_bodies
 from hybrid_nbody.nbody.kernels.cpu.tree.upward import find_multipoles
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import MANY, Expansion, limits_of, width_of_cells
@@ -172,13 +172,13 @@ def grow(
     cube : Cube
     bodies : tuple
         Positions and masses, and lengths of the last accelerations where there are any, of the
-        bodies of the parts along the curve, (N, 4 or 5); and the curve.
+        bodies of the parts as they came in, (N, 4 or 5); and the curve.
     """
     rows, curve = bodies
-    sorted_bodies = _sorted(rows)
+    along_curve = sorted_bodies(rows, curve)
     root = Root(cube.edge, int(parts.cells["size"][0]))
     opening = method.opening(rows.shape[1] > 4, root.bodies)
-    rule = Splitting(method, opening, root, sorted_bodies.acceleration)
+    rule = Splitting(method, opening, root, along_curve.acceleration)
     cells = _cells(parts, rank, curve, rule)
     tree = GrownTree(
         method=method,
@@ -186,7 +186,7 @@ def grow(
         rank=rank,
         cube=cube,
         cells=cells,
-        bodies=sorted_bodies,
+        bodies=along_curve,
         expansions=_empty_expansions(method, len(cells.first), cube),
         opening=opening,
     )
@@ -216,19 +216,6 @@ def _cells(parts: Parts, rank: int, curve: Curve, rule: Rule) -> Cells:
     top.child[own] = below.child[: len(own)]
     top.children[own] = below.children[: len(own)]
     return joined([top, Cells(*(values[len(own) :] for values in below))])
-
-
-def _sorted(bodies: Vectors) -> SortedBodies:
-    """Return bodies along the curve; see `grow`."""
-    position = np.ascontiguousarray(bodies[:, :3])
-    mass = np.ascontiguousarray(bodies[:, 3])
-    known = bodies[:, 4] if bodies.shape[1] > 4 else np.ones(len(bodies))
-    return SortedBodies(
-        position=position,
-        mass=mass,
-        acceleration=np.ascontiguousarray(known),
-        columns=columns_of(position, mass),
-    )
 
 
 def _empty_expansions(method: Method, number: int, cube: Cube) -> Expansions:

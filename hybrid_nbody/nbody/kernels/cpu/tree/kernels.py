@@ -24,6 +24,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     Output,
     Walk,
 )
+from hybrid_nbody.nbody.kernels.cpu.tree.rows import box_of, fill_rows, unsort
 from hybrid_nbody.nbody.kernels.cpu.tree.walk import sum_forces
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import Expansion
@@ -55,6 +56,7 @@ class TreeSums:
     def __init__(self, expansion: Expansion, eps2: float, mass: float) -> None:
         self.method = Method(expansion, eps2, mass)
         self.capacity = SOURCES
+        self._order: NDArray[np.int32] | None = None
         self._own: GrownTree | None = None
         self._whole: GrownTree | None = None
 
@@ -63,6 +65,16 @@ class TreeSums:
         """Return the tree without the cells of other ranks."""
         assert self._own is not None, "`grow` comes first"
         return self._own
+
+    def fill_rows(
+        self, position: Vectors, acceleration: Vectors, units: tuple[float, float], rows: Vectors
+    ) -> None:
+        """Fill the rows of bodies from their positions and last accelerations."""
+        fill_rows(position, acceleration, *units, rows)
+
+    def box(self, bodies: Vectors) -> Vectors | None:
+        """Return the lowest and highest coordinates; None if a number is not finite."""
+        return box_of(bodies)
 
     def curve(self, position: Vectors, cube: Cube, words: int) -> Curve:
         """Return the order of bodies along the curve."""
@@ -91,6 +103,7 @@ class TreeSums:
 
     def grow(self, bodies: Vectors, curve: Curve, cube: Cube, parts: Parts, rank: int) -> None:
         """Grow the cells below this rank's parts and find their multipoles."""
+        self._order = curve.order
         self._own = grow(self.method, parts, rank, cube, (bodies, curve))
         self._whole = self._own
 
@@ -121,16 +134,19 @@ class TreeSums:
         """Add the cells that other ranks sent, in the place of earlier ones."""
         self._whole = sharing.grafted(self.own, received)
 
-    def sums(self, potentials: bool) -> tuple[Vectors, Vectors] | None:
-        """Return the sums at this rank's bodies and the work for each part; None if cells miss."""
+    def sums(self, potentials: bool) -> Vectors | None:
+        """Return the sums at this rank's bodies and the work for each; None if cells miss."""
         assert self._whole is not None, "`grow` comes first"
         wanted = POTENTIALS if potentials else ACCELERATIONS
         output = self._walk(self._whole, self._whole.own.astype(np.int32), wanted)
         if np.any(output.ends == MISSING):
             return None
-        columns = slice(3, 4) if potentials else slice(0, 3)
-        # -0.0 would not be the same as a sum of nothing
-        return output.sums[:, columns] + 0.0, output.costs
+        sizes = self.own.parts.cells["size"][self.own.own]
+        work = np.ceil((output.costs + 1) / sizes)
+        starts = np.append(0, np.cumsum(sizes))
+        results = np.empty((starts[-1], 2 if potentials else 4))
+        unsort(output.sums, 3 if potentials else 0, starts, work, self._order, results)
+        return results
 
     def _walk(self, tree: GrownTree, roots: NDArray[np.int32], wanted: int) -> Output:
         """Return the result of a walk, with longer lists where they were too short."""

@@ -100,9 +100,16 @@ class SortedBodies(NamedTuple):
     columns: NDArray[np.float64]
 
 
+def empty_columns(number: int) -> NDArray[np.float64]:
+    """Return memory for the columns of `SortedBodies`, for some bodies; zeros behind them."""
+    columns = np.empty((4, number + LANES))
+    columns[:, number:] = 0
+    return columns
+
+
 def columns_of(position: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the columns of `SortedBodies` for N bodies."""
-    columns = np.zeros((4, len(mass) + LANES))
+    columns = empty_columns(len(mass))
     columns[:3, : len(mass)] = position.T
     columns[3, : len(mass)] = mass
     return columns

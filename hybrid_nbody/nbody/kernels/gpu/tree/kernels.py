@@ -59,6 +59,7 @@ class DeviceTree:
         self.maker = CellMaker(backend, self.launches, expansion, eps2, mass)
         self.passes = Passes(self.launches)
         self.whole = WholeTree(backend, self.curves, self.maker, self.passes)
+        self._squares: Array = None
         self._curve = Curve(None, None)
         self._share: Share | None = None
         self._starts = Starts(None, None, None)
@@ -71,6 +72,25 @@ class DeviceTree:
     def watch(self, timer: Timer | None) -> None:
         """Let a timer record the phases of `sums_alone` from here on; None ends that."""
         self.whole.phases = timer
+
+    def fill_rows(
+        self, position: Array, acceleration: Array, units: tuple[float, float], rows: Array
+    ) -> None:
+        """Fill the rows of bodies; the first call makes memory for squares of components.
+
+        CuPy would copy an operand that lies between the numbers of the result.
+        """
+        xp = self.backend.xp
+        if self._squares is None:
+            self._squares = xp.empty((3, len(rows)), "f8")
+        squares = self._squares
+        xp.divide(position, units[0], out=rows[:, :3])
+        xp.divide(acceleration, units[1], out=squares.T)  # squares stay in range
+        xp.multiply(squares, squares, out=squares)
+        length, two, three = squares
+        xp.add(two, three, out=two)
+        xp.add(length, two, out=length)
+        xp.sqrt(length, out=rows[:, 4])
 
     # ---- Along the curve -------------------------------------------------------------------------
 
