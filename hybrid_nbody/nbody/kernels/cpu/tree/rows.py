@@ -114,7 +114,7 @@ def sort_bodies(rows, order, position, mass, acceleration, columns):
 
 @compiled_parallel
 def unsort(sums, column, starts, work, order, results):
-    """Bring sums along the curve into the order that bodies came in, and the work for each behind.
+    """Put the sums at bodies, and the work for each, into the order in which bodies came in.
 
     Parameters
     ----------
