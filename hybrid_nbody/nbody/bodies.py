@@ -47,6 +47,11 @@ class Bodies:
         """Return copies of the bodies in `rows`."""
         return Bodies(self.position[rows], self.velocity[rows], self.mass[rows], self.id[rows])
 
+    def part(self, first: int, last: int) -> "Bodies":
+        """Return views of the bodies first … last - 1."""
+        part = slice(first, last)
+        return Bodies(self.position[part], self.velocity[part], self.mass[part], self.id[part])
+
     def share(self, own: slice) -> "Bodies":
         """Return copies of the bodies in `own`."""
         return Bodies(

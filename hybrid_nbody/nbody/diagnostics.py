@@ -13,7 +13,7 @@ from hybrid_nbody.nbody.few_bodies import MOST_FEW, radii_of_few, sums_of_few
 from hybrid_nbody.nbody.kernels.fields.field import Rotation
 from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.sums import reproducible_quantiles, reproducible_sum
+from hybrid_nbody.parallel.sums import BLOCK, reproducible_quantiles, sum_of_pieces
 from hybrid_nbody.simulation.model import Quantity
 
 Values = dict[str, float | tuple[float, ...]]
@@ -149,7 +149,12 @@ def measure(
     """
     sums = sums_of_few(own, potential) if _are_few(number, communicator) else None
     if sums is None:
-        sums = reproducible_sum(terms_of(own, potential), number, communicator).tolist()
+        sums = sum_of_pieces(
+            lambda first, last: terms_of(own.part(first, last), potential[first:last]),
+            len(own),
+            number,
+            communicator,
+        ).tolist()
     total, kinetic, potential_energy = sums[:3]
     center = [value / total for value in sums[3:6]] if total > 0 else sums[3:6]
     return {
@@ -179,7 +184,7 @@ def _radii(
     if _are_few(number, communicator):
         found = radii_of_few(own, center, percents)
     else:
-        radius = np.sqrt(_squares(own.position - center))
+        radius = _distances(own.position, center)
         found = reproducible_quantiles(radius, own.mass, percents, number, communicator)
     return dict(zip(RADII, found, strict=True))
 
@@ -199,6 +204,15 @@ def terms_of(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]
     terms[:, 6:9] = weight * own.velocity
     terms[:, 9:12] = weight * _cross(own.position, own.velocity)
     return terms
+
+
+def _distances(position: NDArray[np.float64], center: list[float]) -> NDArray[np.float64]:
+    """Return the distances of positions from a centre, piece by piece to save memory."""
+    distances = np.empty(len(position))
+    for first in range(0, len(position), BLOCK):
+        part = slice(first, first + BLOCK)
+        distances[part] = np.sqrt(_squares(position[part] - center))
+    return distances
 
 
 def _squares(vectors: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -132,11 +132,13 @@ class NBodyModel:
     def diagnostics(self) -> dict[str, float | tuple[float, ...]]:
         """See `Model.diagnostics`."""
         download = self.backend.download
+        self.force.at(self.time)
+        potential = download(
+            self.force.potential()
+        )  # first: it takes memory of its own for a while
         own = Bodies(
             download(self.bodies.position), download(self.bodies.velocity), self.own_mass, self.ids
         )
-        self.force.at(self.time)
-        potential = download(self.force.potential())
         values = diagnostics.measure(own, potential, self.number, self.communicator)
         values, self.initial_energy = diagnostics.with_error(
             values, self.force, self.initial_energy

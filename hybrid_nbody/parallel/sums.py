@@ -5,7 +5,8 @@ order (the pre-rounding of Demmel & Nguyen, "Fast Reproducible Floating-Point Su
 2013).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from hybrid_nbody.parallel.communicator import Communicator
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+Pieces = Callable[[int, int], Floats]
+"""Makes terms: ``pieces(first, last)`` returns those from a first one to the one before a last."""
+
 TERM_BITS = 62
 """Bits of an int64 that a sum may use."""
 
@@ -24,6 +28,9 @@ LARGEST_EXPONENT = 1000
 
 BLOCK = 1 << 10
 """Terms that are cut at a time: they stay in the cache, and take little memory."""
+
+MADE_AT_ONCE = 1 << 13
+"""Terms up to which all are made at once."""
 
 THRESHOLDS = 2048
 """Values at which one round of the search for a median counts."""
@@ -48,17 +55,42 @@ def reproducible_sum(terms: Floats, number: int, communicator: Communicator) -> 
         * 2**-124`` of the largest term, if that is above 1e-280.
     """
     terms = np.asarray(terms, dtype=np.float64)
+    return sum_of_pieces(_rows_of(terms), len(terms), number, communicator)
+
+
+def sum_of_pieces(pieces: Pieces, own: int, number: int, communicator: Communicator) -> Floats:
+    """Return the sum over terms that are made piece by piece, and twice where there are many.
+
+    All of them at once may take more memory than what they follow from. The result and the other
+    parameters are those of `reproducible_sum`.
+
+    Parameters
+    ----------
+    pieces : callable
+        Makes this rank's terms.
+    own : int
+        How many there are.
+    """
+    if own <= MADE_AT_ONCE:
+        pieces = _rows_of(pieces(0, own))
+    blocks = [(first, min(first + BLOCK, own)) for first in range(0, max(own, 1), BLOCK)]
     bits = bits_of(number)
-    largest = communicator.maximum(np.abs(terms).max(axis=0, initial=0.0))
+    most = (np.abs(pieces(*block)).max(axis=0, initial=0.0) for block in blocks)
+    largest = communicator.maximum(reduce(np.maximum, most))
     if not np.isfinite(largest).all():
         return np.full(largest.shape, np.nan)
     exponent = np.minimum(bits - np.frexp(largest)[1], LARGEST_EXPONENT)
-    parts: Integers = np.zeros((2, *terms.shape[1:]), np.int64)
-    for start in range(0, len(terms), BLOCK):
-        parts += _integer_parts(terms[start : start + BLOCK], exponent, bits)
+    parts: Integers = np.zeros((2, *largest.shape), np.int64)
+    for block in blocks:
+        parts += _integer_parts(pieces(*block), exponent, bits)
     high_sum, low_sum = communicator.sum(parts).astype(np.float64)
     result: Floats = np.ldexp(high_sum, -exponent) + np.ldexp(low_sum, -exponent - bits)
     return result
+
+
+def _rows_of(terms: Floats) -> Pieces:
+    """Return what returns some of the terms of an array."""
+    return lambda first, last: terms[first:last]
 
 
 def _integer_parts(terms: Floats, exponent: NDArray[Any], bits: int) -> Integers:

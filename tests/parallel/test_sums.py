@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.ranks import on_threads, same_bits
+from support.ranks import on_threads, same_bits, this_rank
 
 from hybrid_nbody.parallel import sums
-from hybrid_nbody.parallel.sums import reproducible_quantiles, reproducible_sum
+from hybrid_nbody.parallel.sums import (
+    BLOCK,
+    reproducible_quantiles,
+    reproducible_sum,
+    sum_of_pieces,
+)
 
 TERMS = st.lists(st.floats(-1e300, 1e300) | st.floats(-10, 10), max_size=60)
 CUTS = st.lists(st.integers(0, 60), max_size=4)
@@ -63,6 +68,23 @@ def test_any_shares_in_any_order_give_the_same_bits_near_the_exact_sum(terms, cu
     assert abs(float(total) - math.fsum(terms)) <= allowed_error(terms)
     shuffled = np.random.default_rng(seed).permutation(rows)
     assert same_bits(sum_over(pieces(shuffled, cuts), len(rows)), total)
+
+
+@pytest.mark.parametrize("number", [0, 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7])
+@pytest.mark.parametrize("at_once", [0, 1 << 20])
+def test_terms_made_piece_by_piece_have_the_sum_of_all_at_once(monkeypatch, number, at_once):
+    monkeypatch.setattr(sums, "MADE_AT_ONCE", at_once)
+    terms = np.random.default_rng(7).normal(size=(number, 3)) * [1e-20, 1.0, 1e20]
+    sizes = []
+
+    def made(first, last):
+        sizes.append(last - first)
+        return terms[first:last].copy()
+
+    found = sum_of_pieces(made, number, number, this_rank())
+    assert same_bits(found, reproducible_sum(terms, number, this_rank()))
+    assert sum(sizes) == number * (1 if at_once or not number else 2)
+    assert max(sizes) <= (number if at_once else BLOCK)
 
 
 def test_the_order_matters_to_a_plain_sum_of_the_same_terms():
