@@ -367,6 +367,9 @@ class TreeSums(Protocol):
         needed that another rank did not send.
         """
 
+    def release(self) -> None:
+        """Let go of the cells and bodies of the force."""
+
 
 class ActivityCounter(Protocol):
     """Counts bodies in the cells of the unit square, on one device."""

@@ -148,12 +148,19 @@ def test_bits_do_not_depend_on_the_ranks_of_gpus(
 
 
 @pytest.mark.mpi
-def test_ranks_get_the_cells_that_they_need_and_hold_no_others(communicator):
-    model = moved(plummer(10000, seed=8), communicator)
-    tree = model.force.tree.tree
-    own = len(tree.own.bodies.mass)
+def test_ranks_get_the_cells_that_they_need_and_hold_no_others(communicator, monkeypatch):
+    held = []
+    release = TreeSums.release
+
+    def look_and_release(tree):
+        held.append((len(tree.own.bodies.mass), len(tree._whole.bodies.mass)))
+        release(tree)
+
+    monkeypatch.setattr(TreeSums, "release", look_and_release)
+    moved(plummer(10000, seed=8), communicator)
+    own, whole = held[-1]
     assert communicator.sum(np.array(own)) == 10000
-    others = len(tree._whole.bodies.mass) - own
+    others = whole - own
     share = others / max(10000 - own, 1)
     assert 0.1 < share < 0.8 or communicator.size == 1
 

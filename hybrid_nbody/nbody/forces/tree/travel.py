@@ -50,6 +50,10 @@ class Travel(NamedTuple):
     curve: Any
     cuts: list[int]
 
+    def without_rows(self) -> "Travel":
+        """Return the same with no bodies, whose memory may be taken for others."""
+        return self._replace(rows=self.rows[:0].copy())
+
 
 class Travels:
     """Sends bodies there and results back; every method is collective.

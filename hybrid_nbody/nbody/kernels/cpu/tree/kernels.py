@@ -148,6 +148,12 @@ class TreeSums:
         unsort(output.sums, 3 if potentials else 0, starts, work, self._order, results)
         return results
 
+    def release(self) -> None:
+        """Let go of the tree: the next one would not find its memory."""
+        self._own = None
+        self._whole = None
+        self._order = None
+
     def _walk(self, tree: GrownTree, roots: NDArray[np.int32], wanted: int) -> Output:
         """Return the result of a walk, with longer lists where they were too short."""
         order = self.method.expansion.order
