@@ -133,9 +133,8 @@ class NBodyModel:
         """See `Model.diagnostics`."""
         download = self.backend.download
         self.force.at(self.time)
-        potential = download(
-            self.force.potential()
-        )  # first: it takes memory of its own for a while
+        # before the copies of the bodies: a tree takes memory of its own for a while
+        potential = download(self.force.potential())
         own = Bodies(
             download(self.bodies.position), download(self.bodies.velocity), self.own_mass, self.ids
         )

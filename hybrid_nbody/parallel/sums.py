@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 Pieces = Callable[[int, int], Floats]
-"""Makes terms: ``pieces(first, last)`` returns those from a first one to the one before a last."""
+"""Makes terms: ``pieces(first, last)`` returns the terms first … last - 1."""
 
 TERM_BITS = 62
 """Bits of an int64 that a sum may use."""
@@ -59,10 +59,10 @@ def reproducible_sum(terms: Floats, number: int, communicator: Communicator) -> 
 
 
 def sum_of_pieces(pieces: Pieces, own: int, number: int, communicator: Communicator) -> Floats:
-    """Return the sum over terms that are made piece by piece, and twice where there are many.
+    """Return the sum of terms that are made piece by piece, twice if there are many.
 
-    All of them at once may take more memory than what they follow from. The result and the other
-    parameters are those of `reproducible_sum`.
+    All of them at once may take more memory than the data they are computed from. The result and
+    the other parameters are those of `reproducible_sum`.
 
     Parameters
     ----------
@@ -76,7 +76,9 @@ def sum_of_pieces(pieces: Pieces, own: int, number: int, communicator: Communica
     blocks = [(first, min(first + BLOCK, own)) for first in range(0, max(own, 1), BLOCK)]
     bits = bits_of(number)
     most = (np.abs(pieces(*block)).max(axis=0, initial=0.0) for block in blocks)
-    largest = communicator.maximum(reduce(np.maximum, most))
+    own_largest = reduce(np.maximum, most)
+    # how MPI compares NaN is not defined
+    largest = communicator.maximum(np.where(np.isnan(own_largest), np.inf, own_largest))
     if not np.isfinite(largest).all():
         return np.full(largest.shape, np.nan)
     exponent = np.minimum(bits - np.frexp(largest)[1], LARGEST_EXPONENT)
@@ -89,7 +91,7 @@ def sum_of_pieces(pieces: Pieces, own: int, number: int, communicator: Communica
 
 
 def _rows_of(terms: Floats) -> Pieces:
-    """Return what returns some of the terms of an array."""
+    """Return the function that slices an array of terms."""
     return lambda first, last: terms[first:last]
 
 

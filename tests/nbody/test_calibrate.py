@@ -64,7 +64,7 @@ def test_the_walk_of_a_rank_without_bodies_takes_what_others_take(monkeypatch, a
     """So it is compiled without the kernels that grow a tree, which a helper compiles."""
     backend, taken = make_backend("cpu"), []
 
-    def noted(roots, *arguments):  # nothing is compiled; an output of zeros is a result
+    def noted(roots, *arguments):  # the walk is not compiled; an output of zeros is a result
         taken.append(([numba.typeof(each) for each in (roots, *arguments)], len(roots)))
 
     monkeypatch.setattr(tree_sums, "sum_forces", noted)

@@ -8,8 +8,9 @@ import math
 
 from numba import njit, prange
 
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel
+
 compiled = njit(cache=True, error_model="numpy")
-compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 
 @compiled

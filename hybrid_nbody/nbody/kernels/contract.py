@@ -309,8 +309,8 @@ class TreeSums(Protocol):
     def box(self, bodies: Array) -> NDArray[np.float64] | None:
         """Return the lowest and highest coordinates of bodies, (2, 3), on the host.
 
-        `bodies` are those of `grow`. Where there are none, the lowest are infinite, the highest
-        minus infinity. None is returned if a number is not finite.
+        `bodies` have the columns of those of `grow`. Where there are none, the lowest are infinite,
+        the highest minus infinity. None is returned if a number is not finite.
         """
 
     def curve(self, position: Array, cube: Cube, words: int) -> Any:

@@ -22,6 +22,7 @@ from hybrid_nbody.nbody.initial_conditions import (
     random_box,
     two_body,
 )
+from hybrid_nbody.nbody.kernels.cpu.tree.grown_tree import GrownTree
 from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums
 
 ACCURACY = 3e-3
@@ -155,6 +156,7 @@ def test_ranks_get_the_cells_that_they_need_and_hold_no_others(communicator, mon
     def look_and_release(tree):
         held.append((len(tree.own.bodies.mass), len(tree._whole.bodies.mass)))
         release(tree)
+        assert not any(isinstance(each, GrownTree) for each in vars(tree).values())
 
     monkeypatch.setattr(TreeSums, "release", look_and_release)
     moved(plummer(10000, seed=8), communicator)

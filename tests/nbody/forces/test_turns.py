@@ -43,6 +43,22 @@ def test_it_is_shared_out_after_the_force_in_which_a_rank_takes_too_many_more_bo
     assert found == [*range(FIRST_FORCES), moved + 1]
 
 
+def test_numbers_are_compared_with_those_since_shares_began_elsewhere():
+    turns = Turns()
+    due = []
+    for force in range(FIRST_FORCES + FORCES_BETWEEN):
+        due.append(turns.is_due)
+        if not turns.is_due:
+            turns.note(NUMBERS + SHIFT * (force > LEAST_FORCES // 2))
+        if turns.is_due or force == LEAST_FORCES // 2:
+            turns.forget()
+        turns.go_on()
+    assert np.flatnonzero(due).tolist() == [
+        *range(FIRST_FORCES),
+        FIRST_FORCES - 1 + FORCES_BETWEEN,
+    ]
+
+
 def test_it_is_not_shared_out_for_a_few_bodies_more():
     few = SHIFT // 2
     found = turns_until(FORCES_BETWEEN, lambda force: NUMBERS + few * (force % 2))

@@ -1,5 +1,6 @@
 """Rows of bodies as they come in, along the curve, and back."""
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -21,7 +22,10 @@ SEEDS = st.integers(0, 2**32 - 1)
 @pytest.fixture(autouse=True, params=[1, 2], scope="module")
 def threads(request):
     """Each test runs on one thread and on two."""
+    before = numba.get_num_threads()
     make_backend("cpu", threads=request.param)
+    yield
+    numba.set_num_threads(before)
 
 
 def rows_of(number, seed, columns=5):

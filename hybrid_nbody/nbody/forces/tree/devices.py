@@ -1,7 +1,7 @@
 """A tree over the bodies of all ranks on their devices.
 
 Every rank makes the cells that start at bodies of its parts and tells the others of them, so that
-all know all cells: some tens of bytes for a body, of the five hundred or so that its owner has.
+all know all cells: about 15 bytes for a body, of the five hundred or so that its owner has.
 The bodies of others that a rank needs follow from its lists of sources: those of nearby leaves,
 which travel while it computes the far field.
 
@@ -191,7 +191,7 @@ class TreeOnDevices:
         return lambda: self._over_ranks(own())
 
     def _over_ranks(self, box: Box) -> Box:
-        """Return the box around the bodies of all ranks, for that around those of each."""
+        """Return the box around the bodies of all ranks, from those around each rank's."""
         signed = np.stack([box[0], -box[1]])
         broken = np.isnan(signed)  # how MPI compares NaN is not defined
         least = self.communicator.minimum(np.where(broken, -np.inf, signed))

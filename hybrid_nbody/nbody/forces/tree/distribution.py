@@ -54,12 +54,12 @@ class DistributedTree:
         box = self.tree.box(bodies)
         if self.communicator.any(box is None):  # the guard names the body
             return np.full((len(bodies), 1 if potentials else 3), np.nan)
-        assert box is not None, "another rank would have said so"
+        assert box is not None, "this rank would have said so"
         cube = self._cube(*box)
         travel = self.travels.sent(bodies, cube)
         timer.record("exchange")
         self.tree.grow(travel.rows, travel.curve, cube, travel.parts, self.communicator.rank)
-        travel = travel.without_rows()
+        travel = travel.without_bodies()
         timer.record("force")
         self._tell_parts()
         if not self.alone:

@@ -35,10 +35,10 @@ class Travel(NamedTuple):
         The way from the owners of rows; None where there is one rank.
     order : (n,) array of int
         The bodies of this rank's rows along the curve, as they were sent.
-    rows : (m, …) array of float64
-        The bodies of this rank's parts, as they arrived.
+    rows : (m, …) array of float64 or None
+        The bodies of this rank's parts, as they arrived; None once they are sorted.
     curve
-        Their order along the curve; see `Curves.curve`.
+        Their order along the curve, or None; see `Curves.curve`.
     cuts : list of int
         The keys at which the shares of all ranks but the first begin.
     """
@@ -50,9 +50,9 @@ class Travel(NamedTuple):
     curve: Any
     cuts: list[int]
 
-    def without_rows(self) -> "Travel":
-        """Return the same with no bodies, whose memory may be taken for others."""
-        return self._replace(rows=self.rows[:0].copy())
+    def without_bodies(self) -> "Travel":
+        """Return the same without bodies and their curve, so that their memory is free."""
+        return self._replace(rows=None, curve=None)
 
 
 class Travels:

@@ -9,8 +9,8 @@ FORCES_BETWEEN = 64
 
 LEAST_FORCES = 16
 MOST_SHIFTED = 0.02
-"""It is shared out earlier, but not before `LEAST_FORCES`, if the number of bodies that a rank
-takes has changed by this share of it."""
+"""It is shared out earlier, but not before `LEAST_FORCES` forces, if the number of bodies that a
+rank takes has changed by more than this share."""
 
 
 class Turns:
@@ -26,7 +26,9 @@ class Turns:
         self.force = 0
         self._next = 0
         self._last = 0
-        self._numbers: NDArray[np.int64] | None = None  # in the first force with the present shares
+        self._numbers: NDArray[np.int64] | None = (
+            None  # when the present shares were first taken again
+        )
 
     @property
     def is_due(self) -> bool:
@@ -35,7 +37,7 @@ class Turns:
 
     @property
     def is_near(self) -> bool:
-        """Return whether it is for the next one, which then needs to know the work of this one."""
+        """Return whether work is shared out anew for the next force: it needs that of this one."""
         return self._coming == self.force + 1
 
     @property

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
 
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS
 
 Integers = NDArray[np.int32]
@@ -105,7 +106,7 @@ def _with_children(cells: Cells, split: NDArray[np.intp], bounds: Integers) -> C
     return joined([parents, below])
 
 
-@njit(cache=True, error_model="numpy", parallel=True)
+@compiled_parallel
 def find_child_bounds(first, last, keys, bit, bounds):
     """Fill row k of `bounds` with where the octants of bodies first[k] … last[k] - 1 begin.
 
@@ -126,7 +127,7 @@ def find_child_bounds(first, last, keys, bit, bounds):
             bounds[k, digit] = low
 
 
-@njit(cache=True, error_model="numpy", parallel=True)
+@compiled_parallel
 def find_least(first, last, values, least):
     """Fill `least` with the smallest of values[first[k]] … values[last[k] - 1] for each k."""
     for k in prange(first.size):

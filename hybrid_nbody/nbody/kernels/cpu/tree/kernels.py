@@ -135,7 +135,7 @@ class TreeSums:
         self._whole = sharing.grafted(self.own, received)
 
     def sums(self, potentials: bool) -> Vectors | None:
-        """Return the sums at this rank's bodies and the work for each; None if cells miss."""
+        """Return the sums and the work for each body; None if a cell is missing."""
         assert self._whole is not None, "`grow` comes first"
         wanted = POTENTIALS if potentials else ACCELERATIONS
         output = self._walk(self._whole, self._whole.own.astype(np.int32), wanted)
@@ -149,7 +149,7 @@ class TreeSums:
         return results
 
     def release(self) -> None:
-        """Let go of the tree: the next one would not find its memory."""
+        """Let go of the tree, so that its memory is free."""
         self._own = None
         self._whole = None
         self._order = None
