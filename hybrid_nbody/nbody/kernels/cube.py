@@ -19,6 +19,11 @@ class Cube(NamedTuple):
     edge: float
 
 
+def box_around(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the box around boxes, (B, 2, 3): its lowest and its highest corner, (2, 3)."""
+    return np.stack([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])
+
+
 def cube_around(lowest: NDArray[np.float64], highest: NDArray[np.float64]) -> Cube:
     """Return a cube around a box; its corner is a multiple of half its edge.
 

@@ -73,7 +73,7 @@ class Travels:
     Attributes
     ----------
     costs : (n,) array of int64
-        The work that each of this rank's bodies took last, on the device.
+        The work that each of this rank's bodies took last, on the device; empty on a single rank.
     """
 
     def __init__(
@@ -89,7 +89,8 @@ class Travels:
         self.backend = backend
         self.communicator = communicator
         self.exchange = exchange
-        self.costs = backend.zeros(exchange.own.stop - exchange.own.start, "i8")
+        number = exchange.own.stop - exchange.own.start
+        self.costs = backend.zeros(number if communicator.size > 1 else 0, "i8")
         self.costs += 1
         self.words = 1
 

@@ -5,6 +5,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel
 from hybrid_nbody.nbody.stages import ACTIONS, StepPlan
 
 KICK = ACTIONS.index("kick")
@@ -65,7 +66,7 @@ def _add_scaled(result, factor, increment):
             result[i, axis] += factor * increment[i, axis]
 
 
-@njit(cache=True, error_model="numpy", parallel=True)
+@compiled_parallel
 def run_systems(steps, actions, lengths, position, velocity, acceleration, mass, eps2):
     """Take whole steps of every system, stage by stage."""
     for system in prange(len(mass)):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import Curve
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import SortedBodies, empty_columns
+from hybrid_nbody.nbody.kernels.cube import box_around
 
 Vectors = NDArray[np.float64]
 
@@ -49,7 +50,7 @@ def box_of(rows: Vectors) -> Vectors | None:
     find_boxes(rows, boxes, finite)
     if not finite.all():
         return None
-    return np.stack([boxes[:, 0].min(axis=0), boxes[:, 1].max(axis=0)])
+    return box_around(boxes)
 
 
 @compiled_parallel

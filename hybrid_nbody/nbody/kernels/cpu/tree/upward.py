@@ -3,10 +3,10 @@
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
 from hybrid_nbody.backends.simd import LANES, broadcast, load, reduce_add, store
-from hybrid_nbody.nbody.kernels.cpu.compilers import linked_inline
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel, linked_inline
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     EDGE,
     MOST_TERMS,
@@ -24,7 +24,7 @@ BLOCKS = 64
 """Parts of a level that threads take."""
 
 
-@njit(cache=True, error_model="numpy", parallel=True)
+@compiled_parallel
 def find_multipoles(which, cube_edge, cells, bodies, expansions, tables):
     """Fill the expansions of some cells of a level.
 

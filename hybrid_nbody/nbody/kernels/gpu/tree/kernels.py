@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Mark
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.nbody.kernels.cube import Cube
+from hybrid_nbody.nbody.kernels.cube import Cube, box_around
 from hybrid_nbody.nbody.kernels.device_tree import BodyMessages, Counted, WantedBodies
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, Starts
@@ -98,7 +98,8 @@ class DeviceTree:
         """Begin to find the lowest and highest coordinates of one or more bodies."""
         boxes = boxes_memory(self.backend, len(bodies))
         self.curves.find_boxes(bodies, boxes)
-        return partial(_around_all, self._fetched(boxes))
+        arrived = self._fetched(boxes)
+        return lambda: box_around(arrived())
 
     def curve(self, bodies: Array, cube: Cube, words: int) -> Curve:
         """Return the order of bodies along the curve; their keys have one word."""
@@ -313,12 +314,6 @@ class DeviceTree:
         result = xp.empty((number, columns), "f8")
         self.passes.unsort(rows, self._curve.order, xp.empty(number, "i4"), result)
         return result
-
-
-def _around_all(boxes: Callable[[], NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Wait for boxes, and return the one around all of them."""
-    some = boxes()
-    return np.stack([some[:, 0].min(axis=0), some[:, 1].max(axis=0)])
 
 
 def _as_integers(counts: Callable[[], NDArray[np.int32]]) -> NDArray[np.int64]:
