@@ -83,10 +83,7 @@ class DeviceTree(Protocol):
     def fill_rows(
         self, position: Array, acceleration: Array, units: tuple[float, float], rows: Array
     ) -> None:
-        """Fill the rows of bodies; see `contract.TreeSums.fill_rows`.
-
-        The first call makes memory.
-        """
+        """Fill the rows of bodies; see `contract.TreeSums.fill_rows`."""
 
     def box(self, bodies: Array) -> Callable[[], NDArray[np.float64]]:
         """Begin to find the lowest and highest coordinates of one or more bodies.

@@ -12,6 +12,20 @@
 #define LEAST_EXTENT 0x1p-958  // as in cube.py
 #define NAN __int_as_float(0x7fc00000)
 
+// Fill the rows of bodies but for their masses: positions, and lengths of accelerations.
+extern "C" __global__ void fill_rows(int number, const double *position, const double *acceleration,
+                                     double length, double unit, double *rows) {
+    int i = blockIdx.x * THREADS + threadIdx.x;
+    if (i >= number) return;
+    double *row = rows + 5 * (size_t)i, square[3];
+    for (int axis = 0; axis < 3; ++axis) {
+        row[axis] = position[3 * (size_t)i + axis] / length;
+        double part = acceleration[3 * (size_t)i + axis] / unit;  // its square stays in range
+        square[axis] = __dmul_rn(part, part);
+    }
+    row[4] = sqrt(__dadd_rn(square[0], __dadd_rn(square[1], square[2])));
+}
+
 // Each block: the lowest and highest coordinates of some of the bodies.
 extern "C" __global__ void find_box(int number, int columns, const double *rows, double *box) {
     __shared__ double all[6][THREADS];

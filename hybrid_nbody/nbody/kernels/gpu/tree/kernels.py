@@ -59,7 +59,6 @@ class DeviceTree:
         self.maker = CellMaker(backend, self.launches, expansion, eps2, mass)
         self.passes = Passes(self.launches)
         self.whole = WholeTree(backend, self.curves, self.maker, self.passes)
-        self._squares: Array = None
         self._curve = Curve(None, None)
         self._share: Share | None = None
         self._starts = Starts(None, None, None)
@@ -76,21 +75,10 @@ class DeviceTree:
     def fill_rows(
         self, position: Array, acceleration: Array, units: tuple[float, float], rows: Array
     ) -> None:
-        """Fill the rows of bodies; the first call makes memory for squares of components.
-
-        CuPy would copy an operand that lies between the numbers of the result.
-        """
-        xp = self.backend.xp
-        if self._squares is None:
-            self._squares = xp.empty((3, len(rows)), "f8")
-        squares = self._squares
-        xp.divide(position, units[0], out=rows[:, :3])
-        xp.divide(acceleration, units[1], out=squares.T)  # squares stay in range
-        xp.multiply(squares, squares, out=squares)
-        length, two, three = squares
-        xp.add(two, three, out=two)
-        xp.add(length, two, out=length)
-        xp.sqrt(length, out=rows[:, 4])
+        """Fill the rows of bodies."""
+        number = np.int32(len(rows))
+        arguments = (position, acceleration, *map(np.float64, units), rows)
+        self.launches.on_bodies("fill_rows", len(rows), number, *arguments)
 
     # ---- Along the curve -------------------------------------------------------------------------
 
