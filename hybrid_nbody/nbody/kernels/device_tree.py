@@ -131,11 +131,14 @@ class DeviceTree(Protocol):
     def make_cells(self, counts: NDArray[np.int64]) -> None:
         """Make this rank's cells; `counts` are those of `count_cells` on all ranks, (S, L)."""
 
-    def cell_rows(self) -> Array:
-        """Return the cells that start on this rank, a row of bytes each."""
+    def cell_rows(self, some: slice) -> Array:
+        """Return some of the cells that start on this rank, a row of bytes each."""
 
     def add_cells(self, rows: Array) -> None:
-        """Take the rows of all other ranks."""
+        """Take such rows of other ranks."""
+
+    def link_cells(self) -> None:
+        """Link the cells of all ranks, once they are all here."""
 
     def find_sources(self) -> None:
         """Find the distant and the nearby sources of this rank's cells.

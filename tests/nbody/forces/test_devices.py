@@ -5,7 +5,7 @@ import pytest
 from support.bodies import make_backend
 from support.ranks import communicator
 
-from hybrid_nbody.nbody.forces.tree import turns
+from hybrid_nbody.nbody.forces.tree import devices, turns
 from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.initial_conditions import plummer
@@ -56,6 +56,24 @@ class CurveOnHost:
         return False
 
 
+class CellsOnHost:
+    """Cells of a rank as numbers, and those of other ranks as they arrive."""
+
+    def __init__(self, rank, number):
+        self.own = 1000 * rank + np.arange(number)
+        self.arrived = []
+        self.linked = None
+
+    def cell_rows(self, some):
+        return self.own[some].view("u1").reshape(-1, self.own.itemsize)
+
+    def add_cells(self, rows):
+        self.arrived += rows.reshape(-1).view(self.own.dtype).tolist()
+
+    def link_cells(self):
+        self.linked = len(self.arrived)
+
+
 class Bodies:
     """Bodies of this rank, and the tree that sends them."""
 
@@ -90,6 +108,22 @@ class Bodies:
         np.testing.assert_array_equal(back[:, 0], rows[self.own, 3])
         self.tree.turns.go_on()
         return travel
+
+
+@pytest.mark.parametrize("piece", [1000, 7, 1])
+def test_all_cells_of_other_ranks_arrive_in_pieces(communicator, monkeypatch, piece):
+    monkeypatch.setattr(devices, "CELLS_OF_A_PIECE", piece)
+    numbers = np.array([13, 0, 50, 29])[: communicator.size]
+    bodies = Bodies(communicator, 10, weights_of(communicator, False))
+    cells = [CellsOnHost(rank, number) for rank, number in enumerate(numbers)]
+    tree = bodies.tree
+    tree.tree = cells[communicator.rank]
+    tree.cells_of_ranks = numbers
+    tree._tell_cells()
+    others = [cell.own for rank, cell in enumerate(cells) if rank != communicator.rank]
+    expected = np.concatenate(others)
+    np.testing.assert_array_equal(np.sort(tree.tree.arrived), expected)
+    assert tree.tree.linked == len(expected)
 
 
 def weights_of(communicator, empty):

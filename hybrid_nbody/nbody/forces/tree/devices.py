@@ -26,6 +26,10 @@ from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.exchange.routes import Routes, pieces
 from hybrid_nbody.parallel.transport.base import Message, Messages
 
+CELLS_OF_A_PIECE = 1 << 17
+"""Cells of a rank that travel at a time, about: their way takes many times what it takes to begin a
+message."""
+
 Box = NDArray[np.float64]
 """The lowest and highest coordinates of bodies, (2, 3)."""
 
@@ -207,13 +211,21 @@ class TreeOnDevices:
         self.tree.make_cells(table)
 
     def _tell_cells(self) -> None:
-        """Let all ranks know all cells."""
-        rows = self.tree.cell_rows()
-        counts = self.cells_of_ranks.copy()
-        counts[self.communicator.rank] = 0
-        received = self.backend.xp.empty((int(counts.sum()), rows.shape[1]), "u1")
-        self._begin(([rows] * len(counts), pieces(received, counts.tolist()))).finish()
-        self.tree.add_cells(received)
+        """Let all ranks know all cells: some travel while others are packed, or taken."""
+        begun = [self._begin_to_tell_some(some) for some in _pieces_of(self.cells_of_ranks)]
+        for received, messages in begun:
+            messages.finish()
+            self.tree.add_cells(received)
+        self.tree.link_cells()
+
+    def _begin_to_tell_some(self, some: list[slice]) -> tuple[Array, Messages]:
+        """Begin to let all ranks know some cells of each; return also where they arrive."""
+        rank = self.communicator.rank
+        rows = self.tree.cell_rows(some[rank])
+        counts = [piece.stop - piece.start for piece in some]
+        counts[rank] = 0
+        received = self.backend.xp.empty((sum(counts), rows.shape[1]), "u1")
+        return received, self._begin(([rows] * len(counts), pieces(received, counts)))
 
     def _begin_to_tell(self, wanted: Array) -> Messages:
         """Begin to let all ranks know which bodies each of them wants."""
@@ -240,6 +252,13 @@ class TreeOnDevices:
         """Return the messages between this rank and others that rows, one of each rank, are."""
         own = self.communicator.rank
         return [(rank, row) for rank, row in enumerate(rows) if rank != own and len(row)]
+
+
+def _pieces_of(cells: NDArray[np.int64]) -> list[list[slice]]:
+    """Return pieces of the cells of all ranks, each with some of every rank."""
+    number = max(1, round(cells.max() / CELLS_OF_A_PIECE))
+    ends = [[int(count) * k // number for k in range(number + 1)] for count in cells]
+    return [[slice(end[k], end[k + 1]) for end in ends] for k in range(number)]
 
 
 def _nothing() -> None:

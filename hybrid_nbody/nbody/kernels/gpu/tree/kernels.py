@@ -189,18 +189,22 @@ class DeviceTree:
         assert self._numbering is not None, "`make_cells` comes first"
         return self._numbering
 
-    def cell_rows(self) -> Array:
-        """Return the cells that start on this rank, a row of bytes each."""
-        made = int(self.numbering.made[self.numbering.share.rank])
-        width = row_type(self.expansion).itemsize
-        rows = self.backend.xp.empty((made, width), "u1")
-        self.launches.on_own_cells("sharing", "pack_cells", rows)
+    def cell_rows(self, some: slice) -> Array:
+        """Return some of the cells that start on this rank, a row of bytes each."""
+        number = some.stop - some.start
+        rows = self.backend.xp.empty((number, row_type(self.expansion).itemsize), "u1")
+        limits = (np.int32(some.start), np.int32(some.stop))
+        most = number + self.levels  # cells among them that start on other ranks
+        self.launches.on_rows("pack_cells", most, self.memory.argument, *limits, rows)
         return rows
 
     def add_cells(self, rows: Array) -> None:
-        """Take the cells of the other ranks; find the multipoles of those that ranks share."""
+        """Take cells of other ranks."""
         argument = self.memory.argument
         self.launches.on_rows("unpack_cells", len(rows), argument, np.int32(len(rows)), rows)
+
+    def link_cells(self) -> None:
+        """Link the cells of all ranks, and find the multipoles of those that ranks share."""
         self.passes.link("link_cells", self.numbering.total)
         self._find_shared_multipoles()
 

@@ -78,22 +78,25 @@ struct Row {
     float tolerance;
 };
 
-// Fill the rows of this rank's cells; those of cells that start on another one are left out. A warp
-// takes a cell.
-extern "C" __global__ void __launch_bounds__(WARPS *LANES) pack_cells(const Tree *tree, Row *rows) {
+// Fill rows first ... last - 1 of the cells that start on this rank. A warp takes a cell; a few look
+// at one of another row.
+extern "C" __global__ void __launch_bounds__(WARPS *LANES)
+    pack_cells(const Tree *tree, int first, int last, Row *rows) {
     const Tree t = *tree;
-    if (warp_of_grid() >= t.own) return;
-    int cell = own_cell(tree, warp_of_grid()), first = t.first[cell];
-    if (first < t.origin) return;
+    int k = first + warp_of_grid();
+    if (k >= t.own) return;
+    int cell = own_cell(tree, k), start = t.first[cell];
     // cells that start on others come first on their levels, as many as there are shared levels
-    Row &row = rows[warp_of_grid() - min((int)t.level[cell], t.shared) - 1];
+    int number = k - min((int)t.level[cell], t.shared) - 1;
+    if (start < t.origin || number < first || number >= last) return;
+    Row &row = rows[number - first];
     for (int k = lane(); k < PITCH; k += LANES)
         row.multipole[k] = t.multipole[(size_t)cell * PITCH + k];
     if (lane() < SUMMARY) row.summary[lane()] = t.summary[(size_t)cell * SUMMARY + lane()];
     if (lane() < 6) row.box[lane()] = t.box[6 * (size_t)cell + lane()];
     if (lane() > 0) return;
     row.centre = t.centre[cell], row.tolerance = t.tolerance[cell];
-    row.cell = cell, row.first = first, row.last = t.last[cell];
+    row.cell = cell, row.first = start, row.last = t.last[cell];
     row.parent = t.parent[cell], row.level = t.level[cell];
 }
 
