@@ -20,7 +20,7 @@ from hybrid_nbody.backends.caches import cupy_cache, replace_unwritable_cache
 from hybrid_nbody.backends.finite import FiniteLook, first_bad
 from hybrid_nbody.backends.gpu_copies import Copies, in_one_piece, untimed_mark
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, Macros, compile_options, with_macros
-from hybrid_nbody.backends.workspace import Workspace
+from hybrid_nbody.backends.staging import Staging
 from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import InputError
 
@@ -108,7 +108,7 @@ class GpuBackend(Backend):
         self.stream.use()
         self.copies = cupy.cuda.Stream(non_blocking=True)
         self.downloads = cupy.cuda.Stream(non_blocking=True)  # steps never wait for these
-        self._staging = Workspace(self.pinned)
+        self._staging = Staging(self)
         self._copies_to_host = Copies(self)
         self._compilers = ThreadPoolExecutor(COMPILERS)
         self._compiling: list[Future[Any]] = []
@@ -173,36 +173,24 @@ class GpuBackend(Backend):
     @contextmanager
     def on_host(self, array: Array, own: slice) -> Iterator[Array]:
         """Copy the rows `own` to pinned memory and, on exit, the whole array back from it."""
-        staged = self._staged(array)
-        self._copy_down(array[own], staged[own])
+        staged = self._staging.memory_for(array)
+        self._staging.download(array[own], staged[own])
         yield staged
-        array.set(staged, stream=self.stream)
+        self._staging.upload(staged, array)
 
     @contextmanager
     def to_host(self, rows: Array) -> Iterator[Array]:
         """Lend a copy in pinned memory."""
-        staged = self._staged(rows)
-        self._copy_down(rows, staged)
+        staged = self._staging.memory_for(rows)
+        self._staging.download(rows, staged)
         yield staged
 
     @contextmanager
     def from_host(self, rows: Array) -> Iterator[Array]:
         """Lend pinned memory, and upload it on exit."""
-        staged = self._staged(rows)
-        self.synchronize()  # an upload from there may be on its way
+        staged = self._staging.memory_for(rows)
         yield staged
-        rows.set(staged, stream=self.stream)
-
-    def _copy_down(self, rows: Array, staged: Array) -> None:
-        """Copy rows to pinned memory, and wait until they are there."""
-        whole = in_one_piece(rows)
-        with self.host_wait:
-            whole.get(out=staged, stream=self.stream)
-            self.stream.synchronize()
-
-    def _staged(self, array: Array) -> Array:
-        """Return the pinned memory of an array, which is made once."""
-        return self._staging.array(f"{array.data.ptr:#x}", array.shape, array.dtype)
+        self._staging.upload(staged, rows)
 
     def pinned(self, shape: Shape, dtype: DTypeLike) -> Array:
         """Return an array in pinned memory, of no defined values."""

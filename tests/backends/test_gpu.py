@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.bodies import make_backend
 
-from hybrid_nbody.backends import gpu_copies
+from hybrid_nbody.backends import gpu_copies, staging
 
 PARTS = {
     "all": lambda array: array,
@@ -26,6 +28,34 @@ def test_downloads_leave_the_stream_on_which_work_is_queued(part):
     with backend.to_host(rows) as staged:
         np.testing.assert_array_equal(staged, expected)
     assert backend.cupy.cuda.get_current_stream() == backend.stream
+
+
+@given(length=st.integers(0, 1 << 40))
+def test_messages_pass_through_memory_that_is_a_quarter_longer_at_most(length):
+    size = staging.size_for(length)
+    assert length <= size <= max(staging.LEAST_BYTES, 1.25 * length)
+
+
+@pytest.mark.gpu
+def test_messages_of_all_lengths_pass_through_memory_of_few_sizes(monkeypatch):
+    backend = make_backend("gpu")
+    pinned = backend.pinned
+    sizes = set()
+
+    def noted(size, dtype):
+        sizes.add(size)
+        return pinned(size, dtype)
+
+    monkeypatch.setattr(backend, "pinned", noted)
+    received = []
+    for length in range(0, 20_000, 37):
+        rows = backend.upload(np.full(length, float(length)))
+        with backend.to_host(rows) as sent, backend.from_host(rows) as arriving:
+            arriving[:] = -sent
+        received.append(rows)
+    for rows in received:  # no upload has read what came later
+        np.testing.assert_array_equal(rows.get(), np.full(len(rows), -float(len(rows))))
+    assert len(sizes) < 30
 
 
 @pytest.mark.gpu
