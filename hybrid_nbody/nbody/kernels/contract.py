@@ -320,6 +320,12 @@ class TreeSums(Protocol):
         ``order``, an (n,) array of the bodies; those with the same key stay in their order.
         """
 
+    def taken(self, rows: Array, order: Array) -> Array:
+        """Return rows of float64, (n, k), in an order of their numbers, (n,)."""
+
+    def put_back(self, rows: Array, order: Array) -> Array:
+        """Return rows that are in an order as they were before `taken`."""
+
     def deepest_level(self, curve: Any) -> int:
         """Return the level below the root on which a cell may hold any number of bodies."""
 

@@ -95,6 +95,12 @@ class DeviceTree(Protocol):
     def curve(self, bodies: Array, cube: Cube, words: int) -> Any:
         """Return the order of bodies along the curve; see `contract.TreeSums.curve`."""
 
+    def taken(self, rows: Array, order: Array) -> Array:
+        """Return rows in an order; see `contract.TreeSums.taken`."""
+
+    def put_back(self, rows: Array, order: Array) -> Array:
+        """Return rows as they were before; see `contract.TreeSums.put_back`."""
+
     def keys(self, bodies: Array, cube: Cube) -> Array:
         """Return the keys of bodies, (n,) of uint64."""
 

@@ -34,6 +34,14 @@ class CurveOnHost:
     def curve(self, bodies, cube, words):
         return curve_through(np.ascontiguousarray(bodies[:, :3]), cube, words)
 
+    def taken(self, rows, order):
+        return rows[order]
+
+    def put_back(self, rows, order):
+        places = np.empty_like(rows)
+        places[order] = rows
+        return places
+
     def keys(self, bodies, cube):
         curve = self.curve(bodies, cube, 1)
         keys = np.empty(len(bodies), np.uint64)

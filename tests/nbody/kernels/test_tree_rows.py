@@ -11,6 +11,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.curve import Curve
 from hybrid_nbody.nbody.kernels.cpu.tree.rows import (
     box_of,
     fill_rows,
+    reorder_rows,
     sorted_bodies,
     unsort,
 )
@@ -89,3 +90,15 @@ def test_rows_have_positions_and_lengths_of_accelerations_in_their_units(number,
     np.testing.assert_array_equal(rows[:, 3], 7.0)
     expected = np.linalg.norm(acceleration / 1e200, axis=1)
     np.testing.assert_allclose(rows[:, 4], expected, rtol=1e-15, atol=0)
+
+
+@given(number=NUMBERS, seed=SEEDS, columns=st.integers(1, 5))
+def test_rows_are_taken_in_an_order_and_put_back(number, seed, columns):
+    rows = rows_of(number, seed, columns)
+    order = np.random.default_rng(seed).permutation(number).astype(np.int32)
+    taken = np.empty_like(rows)
+    reorder_rows(rows, order, False, taken)
+    np.testing.assert_array_equal(taken, rows[order])
+    places = np.empty_like(rows)
+    reorder_rows(taken, order, True, places)
+    np.testing.assert_array_equal(places, rows)

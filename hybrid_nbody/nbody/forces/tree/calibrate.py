@@ -71,6 +71,7 @@ def grow_sample(backend: Backend, settings: Settings) -> TreeSums:
     none = backend.zeros((0, 3), "f8")
     tree.fill_rows(none, none, (1.0, 1.0), backend.zeros((0, 5), "f8"))
     curve = tree.curve(bodies, CUBE, 1)
+    tree.put_back(tree.taken(bodies, curve.order), curve.order)
     finder = PartFinder(tree, curve, backend, lambda counts: counts)
     finder.find(expansion.capacity)
     tree.grow(bodies, curve, CUBE, finder.all_of_one_rank(), 0)

@@ -131,7 +131,7 @@ class TreeOnDevices:
         keys = self.tree.keys(bodies, cuts.cube)
         counted = self.tree.count_between(keys, cuts.bounds)
         order = self.tree.split(keys, cuts.keys)
-        rows = self.backend.xp.take(bodies, order, axis=0)
+        rows = self.tree.taken(bodies, order)
         return lambda: Divided(cuts, order, rows, counted())
 
     def _travel_anew(self, bodies: Array, cube: Cube) -> Travel:

@@ -24,6 +24,12 @@ class Curves(Divider, Protocol):
     def is_crowded(self, curve: Any, parts: Parts) -> bool:
         """Return whether two words of the keys are needed for the bodies of this rank's parts."""
 
+    def taken(self, rows: Array, order: Array) -> Array:
+        """Return rows in an order."""
+
+    def put_back(self, rows: Array, order: Array) -> Array:
+        """Return rows that are in an order as they were before."""
+
 
 class Travel(NamedTuple):
     """Bodies on the ranks that sum the forces on their parts.
@@ -117,7 +123,7 @@ class Travels:
             return Travel(finder.all_of_one_rank(), None, curve.order, bodies, curve, [])
         parts, taken = finder.shared_out(self.costs[curve.order], self.exchange.partition)
         routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, taken)
-        rows = routes.there(self.backend.xp.take(bodies, curve.order, axis=0))
+        rows = routes.there(self.curves.taken(bodies, curve.order))
         sorted_rows = self.curves.curve(rows, cube, self.words)
         cuts = finder.cuts(parts, self.communicator.size)
         return Travel(parts, routes, curve.order, rows, sorted_rows, cuts)
@@ -144,6 +150,4 @@ class Travels:
         """Return rows in the order of this rank's own bodies."""
         if travel.routes is None:
             return rows
-        back = self.backend.xp.empty((len(travel.order), rows.shape[1]), "f8")
-        back[travel.order] = travel.routes.back(rows)
-        return back
+        return self.curves.put_back(travel.routes.back(rows), travel.order)

@@ -24,7 +24,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     Output,
     Walk,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.rows import box_of, fill_rows, unsort
+from hybrid_nbody.nbody.kernels.cpu.tree.rows import box_of, fill_rows, reorder_rows, unsort
 from hybrid_nbody.nbody.kernels.cpu.tree.walk import sum_forces
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import Expansion
@@ -79,6 +79,18 @@ class TreeSums:
     def curve(self, position: Vectors, cube: Cube, words: int) -> Curve:
         """Return the order of bodies along the curve."""
         return curve_through(position, cube, words)
+
+    def taken(self, rows: Vectors, order: NDArray[np.int32]) -> Vectors:
+        """Return rows in an order."""
+        taken = np.empty_like(rows)
+        reorder_rows(rows, order, False, taken)
+        return taken
+
+    def put_back(self, rows: Vectors, order: NDArray[np.int32]) -> Vectors:
+        """Return rows that are in an order as they were before."""
+        places = np.empty_like(rows)
+        reorder_rows(rows, order, True, places)
+        return places
 
     def child_bounds(
         self, curve: Curve, first: NDArray[np.int32], last: NDArray[np.int32], level: int

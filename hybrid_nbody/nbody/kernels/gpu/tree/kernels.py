@@ -95,6 +95,16 @@ class DeviceTree:
         self.memory.send()
         return self.curves.sort(bodies, curve_memory(self.backend, len(bodies)))
 
+    def taken(self, rows: Array, order: Array) -> Array:
+        """Return rows in an order."""
+        return self.backend.xp.take(rows, order, axis=0)
+
+    def put_back(self, rows: Array, order: Array) -> Array:
+        """Return rows that are in an order as they were before."""
+        places = self.backend.xp.empty(rows.shape, rows.dtype)
+        places[order] = rows
+        return places
+
     def keys(self, bodies: Array, cube: Cube) -> Array:
         """Return the keys of bodies, (n,)."""
         self.memory.set_cube(cube)
