@@ -47,9 +47,11 @@ class HostTransport(Transport):
         comm = self.communicator.comm
         lent = ExitStack()
         requests = []
+        on_host: dict[int, Array] = {}
         for rank, rows in sends:
-            host = lent.enter_context(self.backend.to_host(rows))
-            requests.append((rank, comm.Isend(host, dest=rank)))
+            if id(rows) not in on_host:  # the same rows may be for several ranks
+                on_host[id(rows)] = lent.enter_context(self.backend.to_host(rows))
+            requests.append((rank, comm.Isend(on_host[id(rows)], dest=rank)))
         for rank, rows in receives:
             host = lent.enter_context(self.backend.from_host(rows))
             requests.append((rank, comm.Irecv(host, source=rank)))

@@ -97,6 +97,26 @@ def test_every_rank_gets_its_rows_of_the_sum_of_all(communicator, make_backend, 
     assert found is (array if exchange.alone else out)
 
 
+@pytest.mark.mpi(min_size=3)
+def test_rows_for_several_ranks_are_brought_to_the_host_once(communicator):
+    brought = []
+
+    class Noted(Staging):
+        def to_host(self, rows):
+            brought.append(rows)
+            return super().to_host(rows)
+
+    own = communicator.rank
+    rows = np.full((5, 3), float(own))
+    others = [rank for rank in range(communicator.size) if rank != own]
+    received = [np.zeros((5, 3)) for _ in others]
+    transport = HostTransport(Noted(1), communicator)
+    sends = [(rank, rows) for rank in others]
+    transport.send_receive(sends, list(zip(others, received, strict=True)))
+    np.testing.assert_array_equal(np.array(received)[:, 0, 0], others)
+    assert len(brought) == 1
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("make_backend", [CpuBackend, Staging])
 @pytest.mark.parametrize("in_turn", [True, False], ids=["in turn", "the last first"])
