@@ -17,9 +17,10 @@ STEPS = 4
 
 
 def size_for(length: int) -> int:
-    """Return the bytes of the memory that a number of bytes pass through, a quarter more at most.
+    """Return the bytes of the memory that a number of bytes pass through.
 
-    There are few sizes: CuPy keeps memory for others that ask for exactly as much.
+    They are `LEAST_BYTES`, or a quarter more than needed at most. There are few sizes, as CuPy
+    keeps memory for those who ask for exactly as much.
     """
     if length <= LEAST_BYTES:
         return LEAST_BYTES
@@ -36,6 +37,8 @@ class Upload(NamedTuple):
 
 class Staging:
     """Lends pinned memory for rows; it is used again when nothing holds it and no upload reads it.
+
+    Where an exchange fails, MPI may still write into what was lent for it: the run ends then.
 
     Parameters
     ----------

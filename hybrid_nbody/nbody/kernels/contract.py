@@ -293,8 +293,8 @@ class TreeSums(Protocol):
     """Sums over all bodies by a tree of cells, on one device, in units of the kernels.
 
     A rank sums the forces on the bodies of its parts. The methods are called in the order of their
-    definition for each force; none talks to other ranks. What a part's bodies get does not depend
-    on which rank sums it.
+    definition for each force, and `put_back` at its end; none talks to other ranks. What a part's
+    bodies get does not depend on which rank sums it.
     """
 
     def fill_rows(

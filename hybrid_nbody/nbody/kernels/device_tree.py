@@ -60,8 +60,8 @@ class DeviceTree(Protocol):
     """Sums over all bodies by a tree of cells, on the device of each rank, in units of the kernels.
 
     A rank that is alone asks for `sums_alone`. Others sum the forces on the bodies of their shares:
-    the methods from `count_cells` on are called in the order of their definition for each force;
-    none talks to other ranks.
+    the methods from `count_cells` on are called in the order of their definition for each force,
+    `cell_rows` and `add_cells` as often as there are pieces; none talks to other ranks.
     """
 
     levels: int
@@ -138,10 +138,13 @@ class DeviceTree(Protocol):
         """Make this rank's cells; `counts` are those of `count_cells` on all ranks, (S, L)."""
 
     def cell_rows(self, some: slice) -> Array:
-        """Return some of the cells that start on this rank, a row of bytes each."""
+        """Return some of the cells that start on this rank, a row of bytes each.
+
+        `some` has both ends: from which to which of them, level by level and along the curve.
+        """
 
     def add_cells(self, rows: Array) -> None:
-        """Take such rows of other ranks."""
+        """Take rows of `cell_rows` of other ranks, in any order."""
 
     def link_cells(self) -> None:
         """Link the cells of all ranks, once they are all here."""

@@ -14,6 +14,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
+from hybrid_nbody.nbody.forces.tree import devices
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
 from hybrid_nbody.nbody.initial_conditions import (
     figure_eight,
@@ -134,9 +135,11 @@ def test_bits_of_any_bodies_do_not_depend_on_the_ranks(communicator, alone, seed
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("softening", [0.0, 0.05])
 @pytest.mark.parametrize("set_of_bodies", ["a few", "many", "clumps", "crowded"])
+@pytest.mark.parametrize("piece", [devices.CELLS_OF_A_PIECE, 40])
 def test_bits_do_not_depend_on_the_ranks_of_gpus(
-    communicator, alone, weights, set_of_bodies, softening
+    communicator, alone, weights, set_of_bodies, softening, piece, monkeypatch
 ):
+    monkeypatch.setattr(devices, "CELLS_OF_A_PIECE", piece)
     bodies = {
         "a few": lambda: plummer(3, seed=3),
         "many": lambda: plummer(9000, seed=3),

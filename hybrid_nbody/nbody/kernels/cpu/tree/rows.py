@@ -144,9 +144,19 @@ def unsort(sums, column, starts, work, order, results):
 
 @compiled_parallel
 def reorder_rows(rows, order, back, result):
-    """Copy the rows of an array, (N, k), in an order, or from that order back to their places.
+    """Copy rows in an order, or from that order back to their places.
 
     Both in one function take half as long to compile.
+
+    Parameters
+    ----------
+    rows : (N, k) array of float64
+    order : (N,) array of int32
+        The number of each row in the order.
+    back : bool
+        Whether `rows` are in that order, and the result is not.
+    result : (N, k) array of float64
+        Filled.
     """
     for i in prange(order.size):
         there = order[i]

@@ -204,8 +204,8 @@ class DeviceTree:
         number = some.stop - some.start
         rows = self.backend.xp.empty((number, row_type(self.expansion).itemsize), "u1")
         limits = (np.int32(some.start), np.int32(some.stop))
-        most = number + self.levels  # cells among them that start on other ranks
-        self.launches.on_rows("pack_cells", most, self.memory.argument, *limits, rows)
+        cells = number + self.levels  # at most one of a level starts on another rank
+        self.launches.on_rows("pack_cells", cells, self.memory.argument, *limits, rows)
         return rows
 
     def add_cells(self, rows: Array) -> None:

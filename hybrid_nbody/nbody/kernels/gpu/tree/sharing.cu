@@ -78,16 +78,16 @@ struct Row {
     float tolerance;
 };
 
-// Fill rows first ... last - 1 of the cells that start on this rank. A warp takes a cell; a few look
-// at one of another row.
+// Fill rows first ... last - 1 of the cells that start on this rank. A warp takes one of its cells;
+// there are a few warps more than rows, for cells that start on other ranks and have none.
 extern "C" __global__ void __launch_bounds__(WARPS *LANES)
     pack_cells(const Tree *tree, int first, int last, Row *rows) {
     const Tree t = *tree;
-    int k = first + warp_of_grid();
-    if (k >= t.own) return;
-    int cell = own_cell(tree, k), start = t.first[cell];
+    int own = first + warp_of_grid();
+    if (own >= t.own) return;
+    int cell = own_cell(tree, own), start = t.first[cell];
     // cells that start on others come first on their levels, as many as there are shared levels
-    int number = k - min((int)t.level[cell], t.shared) - 1;
+    int number = own - min((int)t.level[cell], t.shared) - 1;
     if (start < t.origin || number < first || number >= last) return;
     Row &row = rows[number - first];
     for (int k = lane(); k < PITCH; k += LANES)
