@@ -80,18 +80,22 @@ class Tables(NamedTuple):
     binomials: NDArray[np.float64]
 
 
+MASS = 3
+"""Row of the masses in the columns of `SortedBodies`."""
+
+
 class SortedBodies(NamedTuple):
-    """N bodies along the curve, in units of the kernels, and behind them those of other ranks.
+    """N bodies along the curve, in units of the kernels, and M of other ranks as sources.
 
     Attributes
     ----------
     position : (N, 3) array of float64
     mass : (N,) array of float64
     acceleration : (N,) array of float64
-        The length of the last one: errors are allowed in proportion to it. Other ranks' bodies
-        have none.
-    columns : (4, N + LANES) array of float64
-        Positions and masses as the near field reads them, and zeros behind them.
+        The length of the last one: errors are allowed in proportion to it.
+    columns : (4, N + M + LANES) array of float64
+        Positions and masses of sources as the near field reads them: these bodies, those of other
+        ranks, and zeros behind them.
     """
 
     position: NDArray[np.float64]
@@ -104,14 +108,6 @@ def empty_columns(number: int) -> NDArray[np.float64]:
     """Return memory for the columns of `SortedBodies`, for some bodies; zeros behind them."""
     columns = np.empty((4, number + LANES))
     columns[:, number:] = 0
-    return columns
-
-
-def columns_of(position: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the columns of `SortedBodies` for N bodies."""
-    columns = empty_columns(len(mass))
-    columns[:3, : len(mass)] = position.T
-    columns[3, : len(mass)] = mass
     return columns
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import Curve
-from hybrid_nbody.nbody.kernels.cpu.tree.layout import SortedBodies, empty_columns
+from hybrid_nbody.nbody.kernels.cpu.tree.layout import MASS, SortedBodies, empty_columns
 from hybrid_nbody.nbody.kernels.cube import box_around
 
 Vectors = NDArray[np.float64]
@@ -109,7 +109,7 @@ def sort_bodies(rows, order, position, mass, acceleration, columns):
             position[i, axis] = rows[row, axis]
             columns[axis, i] = rows[row, axis]
         mass[i] = rows[row, 3]
-        columns[3, i] = rows[row, 3]
+        columns[MASS, i] = rows[row, 3]
         if known:
             acceleration[i] = rows[row, 4]
 

@@ -13,7 +13,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     SUMMARY,
     Expansions,
     SortedBodies,
-    columns_of,
+    empty_columns,
 )
 from hybrid_nbody.nbody.kernels.parts import Essential
 
@@ -214,9 +214,15 @@ def _linked(rows: Rows, cells: int, bodies: int) -> Cells:
 
 def _with_bodies(bodies: SortedBodies, others: Sequence[Rows]) -> SortedBodies:
     """Return bodies with those of other ranks behind them, (M, 4): positions and masses."""
-    mass = np.concatenate([bodies.mass, *(rows[:, 3] for rows in others)])
-    position = np.concatenate([bodies.position, *(rows[:, :3] for rows in others)])
-    return bodies._replace(position=position, mass=mass, columns=columns_of(position, mass))
+    own = len(bodies.mass)
+    columns = empty_columns(own + sum(map(len, others)))
+    columns[:, :own] = bodies.columns[:, :own]
+    first = own
+    for rows in others:
+        last = first + len(rows)
+        columns[:, first:last] = rows.T
+        first = last
+    return bodies._replace(columns=columns)
 
 
 def _with_cells(tree: GrownTree, others: Sequence[Rows]) -> Expansions:

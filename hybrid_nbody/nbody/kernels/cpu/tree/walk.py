@@ -21,6 +21,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     DOUBLE,
     EDGE,
     EITHER,
+    MASS,
     MISSING,
     MOST_LEVELS,
     MOST_TERMS,
@@ -276,7 +277,7 @@ def rounding_of_forces_counts(near, allowed, eps2, tree):
     largest = 0.0
     for source in near:
         for i in range(tree.cells.first[source], tree.cells.last[source]):
-            largest = max(largest, tree.bodies.mass[i])
+            largest = max(largest, tree.bodies.columns[MASS, i])
     return SEVERAL * 2.0**-24 * 2 / np.sqrt(27.0) * largest > allowed * eps2
 
 
