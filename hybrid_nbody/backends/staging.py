@@ -32,7 +32,7 @@ class Upload(NamedTuple):
     """Memory that an upload reads until a mark."""
 
     memory: Array
-    done: Mark
+    mark: Mark
 
 
 class Staging:
@@ -51,7 +51,7 @@ class Staging:
 
     def memory_for(self, rows: Array) -> Array:
         """Return memory for rows, of no defined values."""
-        while self._uploads and self._uploads[0].done.done:
+        while self._uploads and self._uploads[0].mark.done:
             self._uploads.popleft()
         memory = self._backend.pinned(size_for(rows.nbytes), "u1")
         return memory[: rows.nbytes].view(rows.dtype).reshape(rows.shape)

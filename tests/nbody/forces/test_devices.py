@@ -126,8 +126,7 @@ def test_all_cells_of_other_ranks_arrive_in_pieces(communicator, monkeypatch, pi
     cells = [CellsOnHost(rank, number) for rank, number in enumerate(numbers)]
     tree = bodies.tree
     tree.tree = cells[communicator.rank]
-    tree.cells_of_ranks = numbers
-    tree._tell_cells()
+    tree._tell_cells(numbers)
     others = [cell.own for rank, cell in enumerate(cells) if rank != communicator.rank]
     expected = np.concatenate(others)
     np.testing.assert_array_equal(np.sort(tree.tree.arrived), expected)

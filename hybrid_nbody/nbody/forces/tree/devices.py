@@ -72,7 +72,6 @@ class TreeOnDevices:
         self.backend = travels.backend
         self.communicator = travels.communicator
         self.exchange = travels.exchange
-        self.cells_of_ranks = np.zeros(self.communicator.size, np.int64)
         self.cuts: Cuts | None = None
         self.turns = Turns()
 
@@ -160,9 +159,9 @@ class TreeOnDevices:
 
     def _find_far_field(self, travel: Travel, cube: Cube, potentials: bool, timer: Timer) -> None:
         """Find the far field at the bodies of this rank's parts, and bring nearby bodies here."""
-        self._make_cells(travel, cube)
+        cells_of_ranks = self._make_cells(travel, cube)
         timer.record("force")
-        self._tell_cells()
+        self._tell_cells(cells_of_ranks)
         timer.record("exchange")
         self._find_sources()
         timer.record("force")
@@ -201,18 +200,22 @@ class TreeOnDevices:
         least = self.communicator.minimum(np.where(broken, -np.inf, signed))
         return np.stack([least[0], -least[1]])
 
-    def _make_cells(self, travel: Travel, cube: Cube) -> None:
-        """Make the cells of this rank, with numbers that follow from those of all ranks."""
+    def _make_cells(self, travel: Travel, cube: Cube) -> NDArray[np.int64]:
+        """Make the cells of this rank, with numbers that follow from those of all ranks.
+
+        How many start on each rank is returned, (S,).
+        """
         size = self.communicator.size
         share = share_of(travel.parts, self.communicator.rank, size, self.tree.levels)
         counts = self.tree.count_cells(travel.rows, travel.curve, cube, share)
         table = self.communicator.gather_integers(*map(int, counts))
-        self.cells_of_ranks = table.sum(axis=1)
         self.tree.make_cells(table)
+        cells_of_ranks: NDArray[np.int64] = table.sum(axis=1)
+        return cells_of_ranks
 
-    def _tell_cells(self) -> None:
+    def _tell_cells(self, cells_of_ranks: NDArray[np.int64]) -> None:
         """Let all ranks know all cells: some travel while others are packed, or taken."""
-        begun = [self._begin_to_tell_some(some) for some in _pieces_of(self.cells_of_ranks)]
+        begun = [self._begin_to_tell_some(some) for some in _pieces_of(cells_of_ranks)]
         for received, messages in begun:
             messages.finish()
             self.tree.add_cells(received)

@@ -26,9 +26,8 @@ class Turns:
         self.force = 0
         self._next = 0
         self._last = 0
-        self._numbers: NDArray[np.int64] | None = (
-            None  # when the present shares were first taken again
-        )
+        # of bodies that each rank took when the present shares were first taken again
+        self._numbers: NDArray[np.int64] | None = None
 
     @property
     def is_due(self) -> bool:

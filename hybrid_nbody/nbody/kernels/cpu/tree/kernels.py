@@ -83,13 +83,13 @@ class TreeSums:
     def taken(self, rows: Vectors, order: NDArray[np.int32]) -> Vectors:
         """Return rows in an order."""
         taken = np.empty_like(rows)
-        reorder_rows(rows, order, False, taken)
+        reorder_rows(rows, order, back=False, result=taken)
         return taken
 
     def put_back(self, rows: Vectors, order: NDArray[np.int32]) -> Vectors:
         """Return rows that are in an order as they were before."""
         places = np.empty_like(rows)
-        reorder_rows(rows, order, True, places)
+        reorder_rows(rows, order, back=True, result=places)
         return places
 
     def child_bounds(
