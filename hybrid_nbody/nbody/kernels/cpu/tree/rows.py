@@ -1,7 +1,7 @@
 """Rows of bodies as they come in, and bodies along the curve: there and back by threads.
 
-NumPy would take a third of a step of a million bodies for this, on one thread, and on several ranks
-a tenth more for the rows that travel.
+NumPy would take a third of a step of a million bodies for this, on one thread, and more on several
+ranks for the rows that travel.
 """
 
 import numpy as np
