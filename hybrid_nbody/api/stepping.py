@@ -223,6 +223,7 @@ class Stepping(State):
             if model.step == latest:
                 return
             latest = model.step
+            model.fields()  # all ranks together: the function may ask for them on some alone
             function(self)
             self._loop.model.backend.use()  # a function may step another simulation
             self._together(self._call)  # or what a function has called on some ranks alone

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.nbody import diagnostics
-from hybrid_nbody.nbody.bodies import Bodies
+from hybrid_nbody.nbody.bodies import Bodies, LocalBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.frames import EVERYTHING, Shown
 from hybrid_nbody.nbody.integrators.base import Integrator
@@ -64,7 +64,6 @@ class NBodyModel:
         self.own_mass = setup.own_mass
         self.ids = ids
         self.force = force
-        self.bodies = force.bodies
         self.integrator = integrator
         self.dt = dt
         self.shown = shown
@@ -72,6 +71,12 @@ class NBodyModel:
         self.advice = advice_for(setup.pair_force.precision)
         self.step = 0
         self.initial_energy: float | None = None
+
+    @property
+    def bodies(self) -> LocalBodies:
+        """Return the bodies whose rows this rank owns; steps may have left them elsewhere."""
+        self.force.bring_home()
+        return self.force.bodies
 
     @property
     def time(self) -> float:
@@ -125,7 +130,7 @@ class NBodyModel:
         return begin(self.backend, lambda: self._advance(steps))
 
     def _advance(self, steps: int) -> None:
-        self.integrator.advance(self.force, self.bodies, self.step, steps)
+        self.integrator.advance(self.force, self.force.bodies, self.step, steps)
         self.step += steps
         self._update_shown()
 
@@ -146,6 +151,7 @@ class NBodyModel:
 
     def fields(self) -> dict[str, Field]:
         """See `Model.fields`."""
+        self.force.bring_home()
         extra = [
             *self.force.fields(),
             *(

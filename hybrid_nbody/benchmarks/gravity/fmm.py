@@ -175,7 +175,7 @@ class Sweep:
         action = partial(force.accelerations, NullTimer())
         row = head | self._times(backend, action, number, stop)
         row |= {"order": force.expansion.order, "capacity": force.expansion.capacity}
-        row |= case.errors(backend, force.state.acceleration)
+        row |= case.errors(backend, force.bodies.acceleration)
         row["bytes_per_body"] = bytes_held_by(force) / number
         direct = measure.having(alike(rows, head | {"method": DIRECT}, *SAME_BODIES), "median_s")
         if direct:

@@ -241,7 +241,7 @@ def tree_force(backend: Backend, problem: Problem, precision: str, accuracy: flo
         accuracy=accuracy,
     )
     force = TreeForce(setup)
-    force.state.position[:] = backend.upload(problem.position.astype("f8"))
+    force.bodies.position[:] = backend.upload(problem.position.astype("f8"))
     force.start()
     return force
 

@@ -150,6 +150,17 @@ class Force(Protocol):
         """
         yield steps
 
+    def keep_rows(self) -> None:
+        """Leave every body with the rank that owns its row, at all times."""
+        return None
+
+    def bring_home(self) -> None:
+        """Bring every body to the rank that owns its row, if steps have left it elsewhere.
+
+        ``bodies`` has the arrays of this rank's own bodies from then on, until the next step.
+        """
+        return None
+
     def run(self, plan: StepPlan, steps: int) -> bool:
         """Take steps on a fast path; return False, having done nothing, where there is none."""
         return False

@@ -326,6 +326,9 @@ class TreeSums(Protocol):
     def put_back(self, rows: Array, order: Array) -> Array:
         """Return rows that are in an order as they were before `taken`."""
 
+    def ties(self, curve: Any) -> Array:
+        """Return whether a body and the next one along the curve have the same key, (n - 1,)."""
+
     def deepest_level(self, curve: Any) -> int:
         """Return the level below the root on which a cell may hold any number of bodies."""
 

@@ -101,6 +101,9 @@ class DeviceTree(Protocol):
     def put_back(self, rows: Array, order: Array) -> Array:
         """Return rows as they were before; see `contract.TreeSums.put_back`."""
 
+    def ties(self, curve: Any) -> Array:
+        """Return whether a body and the next have the same key; see `contract.TreeSums.ties`."""
+
     def keys(self, bodies: Array, cube: Cube) -> Array:
         """Return the keys of bodies, (n,) of uint64."""
 

@@ -24,6 +24,11 @@ class Routes:
         This rank.
     table : (S, S) array of int
         How many rows each rank sends to each rank, itself among them.
+
+    Attributes
+    ----------
+    share_away : float
+        The share of the rows of all ranks that travel to another one.
     """
 
     def __init__(
@@ -38,6 +43,8 @@ class Routes:
         self.rank = rank
         self.sent: list[int] = table[self.rank].tolist()
         self.received: list[int] = table[:, self.rank].tolist()
+        total = int(table.sum())
+        self.share_away = 1 - int(table.trace()) / total if total else 0.0
 
     @classmethod
     def agreed(

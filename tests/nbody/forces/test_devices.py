@@ -42,6 +42,9 @@ class CurveOnHost:
         places[order] = rows
         return places
 
+    def ties(self, curve):
+        return np.diff(curve.keys[0]) == 0
+
     def keys(self, bodies, cube):
         curve = self.curve(bodies, cube, 1)
         keys = np.empty(len(bodies), np.uint64)
@@ -116,6 +119,27 @@ class Bodies:
         np.testing.assert_array_equal(back[:, 0], rows[self.own, 3])
         self.tree.turns.go_on()
         return travel
+
+
+def test_bodies_that_stay_are_in_the_order_of_their_rows_and_come_home(communicator):
+    """Some are at the same place, and come from several ranks to it."""
+    bodies = Bodies(communicator, 200, weights_of(communicator, False))
+    travels = bodies.tree.travels
+    travels.may_settle = True
+    chance = np.random.default_rng(5)
+    bodies.sent(chance.random((200, 3)))
+    numbers = np.arange(bodies.own.start, bodies.own.stop, dtype=float)[:, None]
+    (held,) = travels.settle([numbers])
+    np.testing.assert_array_equal(held[:, 0], travels.numbers)
+    places = chance.random((5, 3))[chance.integers(0, 5, 200)]
+    rows = np.column_stack([places[travels.numbers], travels.numbers, np.ones(len(held))])
+    travel, cube = bodies.tree.send(rows)
+    assert travels.share_away > 0.2
+    arrived = travel.rows[travel.curve.order]
+    keys = bodies.tree.tree.keys(arrived, cube)
+    np.testing.assert_array_equal(np.lexsort([arrived[:, 3], keys]), np.arange(len(arrived)))
+    (home,) = travels.bring_home([held])
+    np.testing.assert_array_equal(home, numbers)
 
 
 @pytest.mark.parametrize("piece", [1000, 7, 1])

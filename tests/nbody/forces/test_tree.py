@@ -15,8 +15,9 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
-from hybrid_nbody.nbody.forces.tree import devices
+from hybrid_nbody.nbody.forces.tree import devices, force
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
+from hybrid_nbody.nbody.forces.tree.ties import order_ties
 from hybrid_nbody.nbody.initial_conditions import (
     figure_eight,
     lagrange_triangle,
@@ -56,6 +57,13 @@ def make_force(setup):
     return TreeForce(replace(setup, accuracy=ACCURACY))
 
 
+def make_settling_force(setup):
+    """Return a force that lets bodies stay on the ranks of their parts, as on several hosts."""
+    made = make_force(setup)
+    made.tree.travels.may_settle = setup.communicator.size > 1
+    return made
+
+
 def moved(bodies, communicator, **options):
     """Return a model that has taken some steps."""
     options = {"precision": "single", "softening": 0.05, "make_force": make_force} | options
@@ -82,6 +90,8 @@ def assert_same_bits(bodies, communicator, alone, weights, **options):
 
     def found(ranks, **shares):
         model = moved(bodies, ranks, **shares, **options)
+        model.diagnostics()  # they may have to bring bodies back
+        model.advance(2)
         return {name: whole(model, name) for name in names}, model.diagnostics()
 
     expected, diagnostics = communicator.on_root(lambda: found(alone))
@@ -91,10 +101,48 @@ def assert_same_bits(bodies, communicator, alone, weights, **options):
     np.testing.assert_equal(values, diagnostics)  # a NaN equals a NaN
 
 
+@pytest.fixture(params=["return", "stay"])
+def settling(request, monkeypatch):
+    """Return options of forces after which bodies return, or stay at once, however few came."""
+    monkeypatch.setattr(force, "FORCES_AT_HOME", 1)
+    monkeypatch.setattr(force, "MOST_AWAY", 0.0)
+    return {"make_force": {"return": make_force, "stay": make_settling_force}[request.param]}
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_bits_do_not_depend_on_the_ranks(communicator, alone, weights):
-    assert_same_bits(plummer(700, seed=3), communicator, alone, weights)
+def test_bits_do_not_depend_on_the_ranks(communicator, alone, weights, settling):
+    assert_same_bits(plummer(700, seed=3), communicator, alone, weights, **settling)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_bodies_stay_until_their_rows_are_asked_for(communicator, monkeypatch):
+    """Few travel for the next force then; fields are those of a run whose bodies return."""
+    names = ("bodies/position", "bodies/velocity", "bodies/acceleration", "gravity/acceleration")
+    bodies = plummer(3000, seed=3)
+    expected = moved(bodies, communicator)
+    monkeypatch.setattr(force, "FORCES_AT_HOME", 3)
+    model = moved(bodies, communicator, make_force=make_settling_force)
+    assert not model.force.bodies.are_own
+    assert 0 < model.force.tree.travels.share_away < force.MOST_AWAY
+    rows = {name: whole(model, name) for name in names}
+    assert model.force.bodies.are_own
+    for name in names:
+        np.testing.assert_array_equal(rows[name], whole(expected, name), err_msg=name)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    number=st.integers(1, 60),
+    keys=st.integers(1, 20),
+)
+def test_bodies_of_one_key_are_in_the_order_of_their_numbers(seed, number, keys):
+    chance = np.random.default_rng(seed)
+    key = chance.integers(0, keys, number)
+    numbers = chance.permutation(3 * number)[:number]
+    order = np.argsort(key, kind="stable").astype(np.int32)
+    order_ties(np, np.diff(key[order]) == 0, order, numbers)
+    np.testing.assert_array_equal(order, np.lexsort([numbers, key]))
 
 
 def clumps_of_any_size(seed, number):
@@ -127,8 +175,11 @@ def clumps_of_any_size(seed, number):
 @example(seed=1, number=1, weights="uneven")
 @example(seed=2, number=2, weights="one rank has none")
 @example(seed=3, number=300, weights="uneven")
-def test_bits_of_any_bodies_do_not_depend_on_the_ranks(communicator, alone, seed, number, weights):
-    assert_same_bits(clumps_of_any_size(seed, number), communicator, alone, weights)
+def test_bits_of_any_bodies_do_not_depend_on_the_ranks(
+    communicator, alone, settling, seed, number, weights
+):
+    bodies = clumps_of_any_size(seed, number)
+    assert_same_bits(bodies, communicator, alone, weights, **settling)
 
 
 @pytest.mark.gpu
@@ -138,7 +189,7 @@ def test_bits_of_any_bodies_do_not_depend_on_the_ranks(communicator, alone, seed
 @pytest.mark.parametrize("set_of_bodies", ["a few", "many", "clumps", "crowded"])
 @pytest.mark.parametrize("piece", [devices.CELLS_OF_A_PIECE, 40])
 def test_bits_do_not_depend_on_the_ranks_of_gpus(
-    communicator, alone, weights, set_of_bodies, softening, piece, monkeypatch
+    communicator, alone, weights, set_of_bodies, softening, piece, settling, monkeypatch
 ):
     monkeypatch.setattr(devices, "CELLS_OF_A_PIECE", piece)
     bodies = {
@@ -148,7 +199,7 @@ def test_bits_do_not_depend_on_the_ranks_of_gpus(
         "crowded": lambda: Bodies(np.zeros((500, 3)), np.zeros((500, 3)), np.full(500, 1 / 500)),
     }[set_of_bodies]()
     backend = make_backend("gpu")
-    options = {"backend": backend, "softening": softening}
+    options = {"backend": backend, "softening": softening} | settling
     assert_same_bits(bodies, communicator, alone, weights, **options)
 
 

@@ -154,8 +154,8 @@ class TreeOnDevices:
         self.turns.note(taken.sum(axis=0))
         routes = Routes(*ranks, taken)
         rows = routes.there(divided.rows)
-        curve = self.tree.curve(rows, cuts.cube, 1)
-        return Travel(parts, routes, divided.order, rows, curve, cuts.keys.tolist())
+        travel = Travel(parts, routes, divided.order, rows, None, cuts.keys.tolist())
+        return self.travels.arrived(travel, cuts.cube, 1)
 
     def _find_far_field(self, travel: Travel, cube: Cube, potentials: bool, timer: Timer) -> None:
         """Find the far field at the bodies of this rank's parts, and bring nearby bodies here."""

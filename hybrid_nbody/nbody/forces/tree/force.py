@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
+from hybrid_nbody.nbody.forces.tree.held import HeldBodies
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.kernels import (
     expansion_of,
@@ -29,6 +29,13 @@ Tree = DistributedTree | TreeOnDevices
 LAST_FORCE_BY_TREE = "last_force_by_tree"
 """A number of checkpoints of this force, by which they are known."""
 
+MOST_AWAY = 0.05
+"""Bodies stay where they travelled to if more than this share of them came from another rank."""
+
+FORCES_AT_HOME = 8
+"""They travel for that many forces first: to let them stay and to bring them home takes as long as
+to let them travel for two or three."""
+
 ACCELERATION = "gravity/acceleration"
 """The field of a checkpoint with the accelerations that the next errors are compared with."""
 
@@ -46,25 +53,22 @@ class TreeForce(Force):
 
     Attributes
     ----------
-    state : State
-        The arrays of this rank.
-    rows : (n, 5) array of float64
-        Its bodies as a tree takes them: positions, masses and lengths of the last accelerations.
+    bodies : HeldBodies
+        This rank's bodies.
     """
+
+    bodies: HeldBodies
 
     def __init__(self, setup: ForceSetup) -> None:
         self.backend = setup.backend
         self.own = setup.exchange.own
         self.number = setup.number
         self.pair_force = setup.pair_force
-        self.state = make_state(setup.backend, slice(0, len(setup.own_mass)), setup.own_mass)
-        kernels = make_kernels(setup.backend, self.state, setup.pair_force)
-        self.bodies = DeviceBodies(self.state, kernels)
+        self.bodies = _held_bodies(setup)
         self.expansion = expansion_of(setup.backend, setup.accuracy, setup.pair_force.precision)
         self.tree = _make_tree(setup, self.expansion)
-        self.rows = setup.backend.zeros((len(setup.own_mass), 5), "f8")
-        self.rows[:, 3] = self.state.mass / self.pair_force.units.mass
-        self._fill_rows = setup.backend.recorded(self._note_state)
+        self._fill_own_rows = setup.backend.recorded(self._fill_rows)
+        self._forces = 0  # since bodies came home
 
     @property
     def remark(self) -> str:
@@ -82,16 +86,41 @@ class TreeForce(Force):
     def accelerations(self, timer: Timer) -> None:
         """Compute accelerations, and exchange what they need of other ranks' bodies."""
         self._accelerate(self._bodies(), timer)
+        self._settle(timer)
+
+    # --- where bodies stay ------------------------------------------------------------------------
+
+    def keep_rows(self) -> None:
+        """Leave every body with the rank that owns its row, at all times."""
+        self.tree.travels.may_settle = False
+
+    def bring_home(self) -> None:
+        """Bring every body to the rank that owns its row."""
+        self._forces = 0
+        if not self.bodies.are_own:
+            self.bodies.hold_own(self.tree.travels.bring_home(self.bodies.arrays()))
+
+    def _settle(self, timer: Timer) -> None:
+        """Let bodies stay with the ranks that summed the last forces on them, where that pays."""
+        self._forces += 1
+        travels = self.tree.travels
+        pays = self._forces >= FORCES_AT_HOME and travels.share_away > MOST_AWAY
+        if travels.may_settle and pays:
+            *arrays, mass = travels.settle([*self.bodies.arrays(), self.bodies.mass()])
+            self.bodies.hold(arrays, mass)
+            timer.record("exchange")
 
     def potential(self) -> Array:
         """Return the potential at this rank's bodies for the current positions."""
+        self.bring_home()
         sums = self.tree.sums(self._bodies(), potentials=True, timer=NullTimer())
         return -self.pair_force.units.potentials(self.pair_force.G) * sums[:, 0]
 
     def _accelerate(self, bodies: Array, timer: Timer) -> None:
         """Set the accelerations from sums over all bodies."""
         sums = self.tree.sums(bodies, potentials=False, timer=timer)
-        self.backend.xp.multiply(sums, self._unit, out=self.state.acceleration)
+        acceleration = self.bodies.state.acceleration
+        self.backend.xp.multiply(sums, self._unit, out=acceleration)
 
     @property
     def _unit(self) -> float:
@@ -102,19 +131,24 @@ class TreeForce(Force):
         """Return this rank's bodies in units of the kernels, (n, 4)."""
         units = self.pair_force.units
         xp = self.backend.xp
-        xp.divide(self.state.own_position, units.length, out=self.rows[:, :3])
-        return xp.ascontiguousarray(self.rows[:, :4])
+        rows = self.bodies.rows
+        xp.divide(self.bodies.position, units.length, out=rows[:, :3])
+        return xp.ascontiguousarray(rows[:, :4])
 
     def _bodies(self) -> Array:
-        """Return this rank's bodies, and the lengths of their last accelerations, (n, 5)."""
-        self._fill_rows()
-        return self.rows
+        """Return the bodies held here, and the lengths of their last accelerations, (n, 5)."""
+        if self.bodies.are_own:
+            self._fill_own_rows()
+        else:
+            self._fill_rows()
+        return self.bodies.rows
 
-    def _note_state(self) -> None:
-        """Fill `rows` from the state; this is recorded."""
+    def _fill_rows(self) -> None:
+        """Fill the rows of the bodies from their state."""
         units = (self.pair_force.units.length, self._unit)
-        vectors = (self.state.own_position, self.state.acceleration)
-        self.tree.tree.fill_rows(*vectors, units, self.rows)
+        state = self.bodies.state
+        vectors = (state.own_position, state.acceleration)
+        self.tree.tree.fill_rows(*vectors, units, self.bodies.rows)
 
     def work(self, jerks: bool) -> Work:
         """Return the bodies; their pairs and expansions are not counted as operations."""
@@ -138,7 +172,7 @@ class TreeForce(Force):
         ]
 
     def _acceleration_rows(self, first: int, last: int) -> NDArray[np.float64]:
-        rows: NDArray[np.float64] = self.backend.download(self.state.acceleration[first:last])
+        rows: NDArray[np.float64] = self.backend.download(self.bodies.acceleration[first:last])
         return rows
 
     def scalars(self) -> dict[str, float]:
@@ -147,7 +181,14 @@ class TreeForce(Force):
 
     def restore(self, rows: Callable[[str], NDArray[Any]], scalars: Mapping[str, float]) -> None:
         """Take the last accelerations back: they are those of the saved positions."""
-        self.state.acceleration[:] = self.backend.upload(rows(ACCELERATION))
+        self.bodies.acceleration[:] = self.backend.upload(rows(ACCELERATION))
+
+
+def _held_bodies(setup: ForceSetup) -> HeldBodies:
+    """Return the bodies that this rank owns, at rest at the origin."""
+    state = make_state(setup.backend, slice(0, len(setup.own_mass)), setup.own_mass)
+    kernels = make_kernels(setup.backend, state, setup.pair_force)
+    return HeldBodies(setup.backend, state, state.mass / setup.pair_force.units.mass, kernels)
 
 
 def _make_tree(setup: ForceSetup, expansion: Expansion) -> Tree:

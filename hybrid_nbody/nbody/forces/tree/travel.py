@@ -1,13 +1,20 @@
 """Bodies that travel along the curve to the ranks that sum the forces on them, and back.
 
-Bodies stay with the ranks that own their rows. Parts and the order of bodies in them follow from
-the positions alone: neither the number of ranks nor who takes which part changes a bit.
+Within one host bodies return to the ranks that own their rows after each force. On several hosts,
+between which bytes are slow, they stay where they have travelled to until someone asks for their
+rows: few of them travel for a force then. Parts and the order of bodies in them follow from
+positions and rows alone: neither the number of ranks, nor who takes which part or holds which body,
+changes a bit.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.forces.tree.parts import Divider, PartFinder
+from hybrid_nbody.nbody.forces.tree.ties import order_ties
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.parts import Parts
 from hybrid_nbody.parallel.communicator import Communicator
@@ -20,6 +27,9 @@ class Curves(Divider, Protocol):
 
     def curve(self, position: Array, cube: Cube, words: int) -> Any:
         """Return the order of bodies along the curve."""
+
+    def ties(self, curve: Any) -> Array:
+        """Return whether a body and the next one along the curve have the same key."""
 
     def is_crowded(self, curve: Any, parts: Parts) -> bool:
         """Return whether two words of the keys are needed for the bodies of this rank's parts."""
@@ -61,6 +71,23 @@ class Travel(NamedTuple):
         return self._replace(rows=None, curve=None)
 
 
+class Way(NamedTuple):
+    """The way of bodies to where they are now along the curve.
+
+    Attributes
+    ----------
+    routes : Routes
+    sent : (n,) array of int
+        The bodies in the order in which they were sent.
+    arrived : (m,) array of int
+        Those that arrived, along the curve.
+    """
+
+    routes: Routes
+    sent: Array
+    arrived: Array
+
+
 class Travels:
     """Sends bodies there and results back; every method is collective.
 
@@ -80,6 +107,11 @@ class Travels:
     ----------
     costs : (n,) array of int64
         The work that each of this rank's bodies took last, on the device; empty on a single rank.
+    numbers : (n,) array of int64 or None
+        The rows of this rank's bodies, on the device; None while they are those that it owns.
+    may_settle : bool
+        Whether bodies may stay where they have travelled to: if ranks are on several hosts. Within
+        one it takes longer to keep account of them.
     """
 
     def __init__(
@@ -99,6 +131,9 @@ class Travels:
         self.costs = backend.zeros(number if communicator.size > 1 else 0, "i8")
         self.costs += 1
         self.words = 1
+        self.numbers: Array | None = None
+        self.may_settle = communicator.local_size < communicator.size
+        self._way: Way | None = None
 
     def sent(self, bodies: Array, cube: Cube) -> Travel:
         """Send the bodies to the owners of their parts.
@@ -124,9 +159,23 @@ class Travels:
         parts, taken = finder.shared_out(self.costs[curve.order], self.exchange.partition)
         routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, taken)
         rows = routes.there(self.curves.taken(bodies, curve.order))
-        sorted_rows = self.curves.curve(rows, cube, self.words)
         cuts = finder.cuts(parts, self.communicator.size)
-        return Travel(parts, routes, curve.order, rows, sorted_rows, cuts)
+        return self.arrived(Travel(parts, routes, curve.order, rows, None, cuts), cube, self.words)
+
+    def arrived(self, travel: Travel, cube: Cube, words: int) -> Travel:
+        """Return a travel with the order of the bodies that have arrived along the curve.
+
+        Those of the same key are in the order of their rows, whichever ranks they come from.
+        """
+        curve = self.curves.curve(travel.rows, cube, words)
+        routes = travel.routes
+        assert routes, "there are other ranks"
+        if self.numbers is not None:
+            numbers = routes.there(self._taken(self.numbers, travel.order))
+            order_ties(self.backend.xp, self.curves.ties(curve), curve.order, numbers)
+        if self.may_settle:
+            self._way = Way(routes, travel.order, curve.order)
+        return travel._replace(curve=curve)
 
     def returned(self, results: Array, travel: Travel, counted: bool) -> Array:
         """Return the sums at this rank's own bodies, and note their work if it was counted.
@@ -151,3 +200,71 @@ class Travels:
         if travel.routes is None:
             return rows
         return self.curves.put_back(travel.routes.back(rows), travel.order)
+
+    # ---- Where bodies stay -----------------------------------------------------------------------
+
+    @property
+    def share_away(self) -> float:
+        """Return the share of all bodies that were elsewhere for the last force."""
+        return self._way.routes.share_away if self._way else 0.0
+
+    def settle(self, arrays: Sequence[Array]) -> list[Array]:
+        """Let bodies stay where they were for the last force, along the curve.
+
+        Parameters
+        ----------
+        arrays : sequence of (n, k) array of float64
+            What belongs to this rank's bodies; that of the bodies that are here now is returned.
+        """
+        way = self._way
+        assert way, "there was a force"
+        if self.numbers is None:
+            own = self.exchange.own
+            self.numbers = self.backend.xp.arange(own.start, own.stop, dtype="i8")
+        self.numbers = self._there(self.numbers, way)
+        self.costs = self._there(self.costs, way)
+        self._way = None
+        return [self._there(array, way) for array in arrays]
+
+    def _there(self, rows: Array, way: Way) -> Array:
+        """Return rows of the bodies that are here after their way."""
+        return self._taken(way.routes.there(self._taken(rows, way.sent)), way.arrived)
+
+    def bring_home(self, arrays: Sequence[Array]) -> list[Array]:
+        """Bring bodies back to the ranks that own their rows; parameters as in `settle`."""
+        xp = self.backend.xp
+        numbers = self.numbers
+        assert numbers is not None, "they have settled"
+        order = xp.argsort(numbers).astype("i4")
+        bounds = self.backend.upload(np.array(self.exchange.partition.offsets))
+        ends = self.backend.download(xp.searchsorted(numbers[order], bounds))
+        counts = np.diff(ends).tolist()
+        routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, counts)
+        arrived = routes.there(self._taken(numbers, order))
+        places = (arrived - self.exchange.own.start).astype("i4")
+        costs, *brought = [
+            self._put_back(routes.there(self._taken(array, order)), places)
+            for array in (self.costs, *arrays)
+        ]
+        self.costs = costs
+        self.numbers = None
+        self._way = None
+        return brought
+
+    def _taken(self, rows: Array, order: Array) -> Array:
+        """Return rows of eight bytes or several times that in an order."""
+        return _like(self.curves.taken(_columns(rows), order), rows)
+
+    def _put_back(self, rows: Array, order: Array) -> Array:
+        """Return rows that are in an order as they were before."""
+        return _like(self.curves.put_back(_columns(rows), order), rows)
+
+
+def _columns(rows: Array) -> Array:
+    """Return rows as columns of float64."""
+    return rows.view("f8").reshape(len(rows), int(np.prod(rows.shape[1:], dtype=int)))
+
+
+def _like(columns: Array, rows: Array) -> Array:
+    """Return columns in the type and the number of dimensions of rows."""
+    return columns.view(rows.dtype).reshape(len(columns), *rows.shape[1:])

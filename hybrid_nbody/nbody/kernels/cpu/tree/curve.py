@@ -59,6 +59,14 @@ def curve_through(position: NDArray[np.float64], cube: Cube, words: int) -> Curv
     return Curve(order, tuple(keys))
 
 
+def ties(curve: Curve) -> NDArray[np.bool_]:
+    """Return whether a body and the next one along the curve have the same key, (N - 1,)."""
+    first, *later = [word[1:] == word[:-1] for word in curve.keys]
+    for word in later:
+        first &= word
+    return first
+
+
 @compiled_parallel
 def fill_keys(position, cube, word, keys):
     """Fill `keys` with the first (`word` 0) or second 21 digits of each body's key.

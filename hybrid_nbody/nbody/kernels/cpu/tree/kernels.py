@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.kernels.cpu.tree import sharing
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import child_bounds, deepest_level
-from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS, Curve, curve_through
+from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS, Curve, curve_through, ties
 from hybrid_nbody.nbody.kernels.cpu.tree.grown_tree import GrownTree, Method, grow
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     ACCELERATIONS,
@@ -91,6 +91,10 @@ class TreeSums:
         places = np.empty_like(rows)
         reorder_rows(rows, order, back=True, result=places)
         return places
+
+    def ties(self, curve: Curve) -> NDArray[np.bool_]:
+        """Return whether a body and the next one along the curve have the same key."""
+        return ties(curve)
 
     def child_bounds(
         self, curve: Curve, first: NDArray[np.int32], last: NDArray[np.int32], level: int

@@ -105,6 +105,10 @@ class DeviceTree:
         places[order] = rows
         return places
 
+    def ties(self, curve: Curve) -> Array:
+        """Return whether a body and the next one along the curve have the same key."""
+        return curve.keys[1:] == curve.keys[:-1]
+
     def keys(self, bodies: Array, cube: Cube) -> Array:
         """Return the keys of bodies, (n,)."""
         self.memory.set_cube(cube)
