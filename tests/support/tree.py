@@ -15,6 +15,7 @@ class OneRank:
 
     rank = 0
     size = 1
+    local_size = 1
 
     def any(self, flag):
         return flag
