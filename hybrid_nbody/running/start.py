@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from hybrid_nbody.backends.caches import cache_faults
+from hybrid_nbody.backends.heap import keep_freed_memory
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.faults import printable
 from hybrid_nbody.config.sections import ModelConfig
@@ -98,6 +99,12 @@ def acknowledging(communicator: Communicator) -> Callable[[str], None] | None:
             os.write(2, line.encode())
 
     return say if communicator.is_root else None
+
+
+def _prepare_memory(setup: RunSetup[Any]) -> None:
+    """Let arrays of a step take the memory that those of the step before have left."""
+    if setup.placement.backend.shares_host_memory:
+        keep_freed_memory()
 
 
 def introduce(builder: AnyBuilder, setup: RunSetup[Model], log: Log) -> None:
@@ -194,6 +201,7 @@ def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make)
         with preparing(log, builder):
             setup = make(builder)
             setup.placement.backend.finish_compiling()
+        _prepare_memory(setup)
         introduce(builder, setup, log)
         job = Job(config, context, setup.model, rebalancer(builder, setup, log))
         del setup  # the job's model alone is kept: it may be replaced
@@ -284,6 +292,7 @@ def resume(
         with preparing(log, builder):
             setup = builder.restored(saved)
             setup.placement.backend.finish_compiling()
+        _prepare_memory(setup)
         for warning in warnings:
             log.say(f"warning: {warning}; resuming from {saved.path.name}")
         introduce(builder, setup, log)

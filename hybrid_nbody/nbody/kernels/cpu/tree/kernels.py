@@ -1,7 +1,6 @@
 """Gravity by a tree on the threads of one rank."""
 
 import math
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +8,6 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.backends.heap import keep_freed_memory, return_freed_memory
 from hybrid_nbody.nbody.kernels.cpu.tree import sharing
 from hybrid_nbody.nbody.kernels.cpu.tree.cells import child_bounds, deepest_level
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import LEVELS, Curve, curve_through, ties
@@ -46,9 +44,6 @@ Vectors = NDArray[np.float64]
 class TreeSums:
     """Sums over all bodies by a tree of cells; see `hybrid_nbody.nbody.kernels.contract.TreeSums`.
 
-    As long as there is such an object, the process keeps the memory that arrays leave: those of the
-    next force take it.
-
     Parameters
     ----------
     expansion : Expansion
@@ -64,8 +59,6 @@ class TreeSums:
         self._order: NDArray[np.int32] | None = None
         self._own: GrownTree | None = None
         self._whole: GrownTree | None = None
-        keep_freed_memory()
-        weakref.finalize(self, return_freed_memory).atexit = False
 
     @property
     def own(self) -> GrownTree:
