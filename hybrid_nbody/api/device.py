@@ -35,7 +35,7 @@ class DeviceArrays:
     """
 
     def __init__(self, simulation: _Begins) -> None:
-        if not hasattr(simulation.model, "bodies"):
+        if not hasattr(type(simulation.model), "bodies"):
             raise AttributeInputError("device: this model has no bodies")
         self._simulation = simulation
 
@@ -57,8 +57,9 @@ class DeviceArrays:
     def _bodies(self) -> Any:
         """Return the bodies once all steps are done, for work on other streams, too."""
         model = self._simulation.model
+        bodies = model.bodies
         model.backend.synchronize()
-        return model.bodies
+        return bodies
 
     def changed(self) -> None:
         """Go on from what has been written into the arrays; all ranks call together."""

@@ -112,6 +112,9 @@ class BodySource(Protocol):
 class LocalBodies(Protocol):
     """The n bodies of a rank on its device, which integrators and forces change in place.
 
+    Arrays are those of the bodies whose rows the rank owns. It may hold others while an integrator
+    takes steps by `kick` and `drift` alone; see `hybrid_nbody.nbody.forces.base.Force`.
+
     Attributes
     ----------
     position, velocity, acceleration : (n, 3) array of float64

@@ -138,7 +138,7 @@ def energy_error(limit: float) -> EnergyError:
 
 def _bodies(model: Any, name: str) -> Any:
     """Return the state of bodies, of a model that has some."""
-    if not hasattr(model, "bodies"):
+    if not hasattr(type(model), "bodies"):
         raise InputError(f"stop: {name}: this model has no bodies").on_all_ranks()
     return model.bodies
 

@@ -65,6 +65,8 @@ class NBodyModel:
         self.ids = ids
         self.force = force
         self.integrator = integrator
+        if integrator.only_kicks_and_drifts:
+            force.let_bodies_stay()
         self.dt = dt
         self.shown = shown
         self.quantities = diagnostics.quantities_of(force, shown.units, shown.advise)

@@ -224,7 +224,8 @@ class Trajectory:
         fields = fields_of(model, *FRAME_ROLES)
         if is_shared(fields, self.communicator):
             shares = {field.name: own_share(field, self.communicator) for field in fields}
-            return lambda: self._share_frame(clock, shares, variables_of(model))
+            variables = variables_of(model)
+            return lambda: self._share_frame(clock, shares, variables)
         begun = {field.name: begin_on_root(field, self.communicator) for field in fields}
         return lambda: self._add_frame(clock, begun)
 

@@ -150,8 +150,12 @@ class Force(Protocol):
         """
         yield steps
 
-    def keep_rows(self) -> None:
-        """Leave every body with the rank that owns its row, at all times."""
+    def let_bodies_stay(self) -> None:
+        """Let ranks hold bodies of others between steps, if that pays.
+
+        An integrator allows it that moves bodies by ``bodies.kick`` and ``bodies.drift`` alone, and
+        reads none of their arrays. A force that holds arrays of its own bodies does nothing here.
+        """
         return None
 
     def bring_home(self) -> None:

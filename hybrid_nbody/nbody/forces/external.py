@@ -62,7 +62,6 @@ class WithFields(Force):
 
     def __init__(self, force: Force, fields: Sequence[ExternalField], setup: ForceSetup) -> None:
         self.force = force
-        force.keep_rows()  # for the accelerations are here
         self.fields_of_space = make_fields(setup.backend, fields)
         self.names = [field.function.__name__ for field in fields]
         self.mass = setup.backend.upload(setup.own_mass)

@@ -74,6 +74,11 @@ class Integrator(Protocol[AnyForce]):
         """Return whether jerks are computed with the accelerations."""
         return False
 
+    @property
+    def only_kicks_and_drifts(self) -> bool:
+        """Return whether bodies are moved by their `kick` and `drift` alone, and never read."""
+        return False
+
     def begin(self, force: AnyForce, bodies: LocalBodies) -> None:
         """Prepare for the first step, the bodies being at their initial state."""
         return None

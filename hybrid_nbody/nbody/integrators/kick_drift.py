@@ -26,6 +26,11 @@ class KickDrift(Integrator[Force]):
         self.timings = setup.timings
 
     @property
+    def only_kicks_and_drifts(self) -> bool:
+        """Return that bodies are moved by their `kick` and `drift` alone."""
+        return True
+
+    @property
     def forces_per_step(self) -> float:
         """Return the evaluations of all forces a step."""
         return float(self.plan.forces)

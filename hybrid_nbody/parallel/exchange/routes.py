@@ -24,11 +24,6 @@ class Routes:
         This rank.
     table : (S, S) array of int
         How many rows each rank sends to each rank, itself among them.
-
-    Attributes
-    ----------
-    share_away : float
-        The share of the rows of all ranks that travel to another one.
     """
 
     def __init__(
@@ -43,8 +38,7 @@ class Routes:
         self.rank = rank
         self.sent: list[int] = table[self.rank].tolist()
         self.received: list[int] = table[:, self.rank].tolist()
-        total = int(table.sum())
-        self.share_away = 1 - int(table.trace()) / total if total else 0.0
+        self.table = table
 
     @classmethod
     def agreed(
@@ -57,6 +51,12 @@ class Routes:
         """Return the routes where a rank knows what it sends to each; every rank calls together."""
         table = communicator.gather_integers(*map(int, counts))
         return cls(backend, transport, communicator.rank, table)
+
+    @property
+    def share_away(self) -> float:
+        """Return the share of the rows of all ranks that travel to another one."""
+        total = int(self.table.sum())
+        return 1 - int(self.table.trace()) / total if total else 0.0
 
     def there(self, rows: Array) -> Array:
         """Return the rows that ranks send to this one, in the order of ranks.

@@ -129,8 +129,10 @@ def test_bodies_that_stay_are_in_the_order_of_their_rows_and_come_home(communica
     chance = np.random.default_rng(5)
     bodies.sent(chance.random((200, 3)))
     numbers = np.arange(bodies.own.start, bodies.own.stop, dtype=float)[:, None]
+    travels.costs = numbers[:, 0].astype("i8") + 1
     (held,) = travels.settle([numbers])
     np.testing.assert_array_equal(held[:, 0], travels.numbers)
+    np.testing.assert_array_equal(travels.costs, travels.numbers + 1)
     places = chance.random((5, 3))[chance.integers(0, 5, 200)]
     rows = np.column_stack([places[travels.numbers], travels.numbers, np.ones(len(held))])
     travel, cube = bodies.tree.send(rows)
@@ -140,6 +142,7 @@ def test_bodies_that_stay_are_in_the_order_of_their_rows_and_come_home(communica
     np.testing.assert_array_equal(np.lexsort([arrived[:, 3], keys]), np.arange(len(arrived)))
     (home,) = travels.bring_home([held])
     np.testing.assert_array_equal(home, numbers)
+    np.testing.assert_array_equal(travels.costs, numbers[:, 0] + 1)
 
 
 @pytest.mark.parametrize("piece", [1000, 7, 1])

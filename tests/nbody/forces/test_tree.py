@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from support import configs
 from support.bodies import clustered, make_backend, make_model, whole
 from support.runs import assert_same_run, contents, run
+from support.tree_forces import make_force, make_settling_force, moved
 
 from hybrid_nbody.backends.simd import LANES
 from hybrid_nbody.errors import InputError
@@ -17,7 +18,6 @@ from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.nbody.forces.registry import FORCES, check_backends
 from hybrid_nbody.nbody.forces.tree import devices, force
 from hybrid_nbody.nbody.forces.tree.force import TreeForce
-from hybrid_nbody.nbody.forces.tree.ties import order_ties
 from hybrid_nbody.nbody.initial_conditions import (
     figure_eight,
     lagrange_triangle,
@@ -27,9 +27,6 @@ from hybrid_nbody.nbody.initial_conditions import (
 )
 from hybrid_nbody.nbody.kernels.cpu.tree.grown_tree import GrownTree
 from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums
-
-ACCURACY = 3e-3
-"""Of the expansions that other tests compile."""
 
 CONFIG = """\
 model: nbody
@@ -51,25 +48,6 @@ def job(tmp_path):
     path = tmp_path / "job.yaml"
     path.write_text(CONFIG.replace("OUT", str(tmp_path / "out")))
     return path
-
-
-def make_force(setup):
-    return TreeForce(replace(setup, accuracy=ACCURACY))
-
-
-def make_settling_force(setup):
-    """Return a force that lets bodies stay on the ranks of their parts, as on several hosts."""
-    made = make_force(setup)
-    made.tree.travels.may_settle = setup.communicator.size > 1
-    return made
-
-
-def moved(bodies, communicator, **options):
-    """Return a model that has taken some steps."""
-    options = {"precision": "single", "softening": 0.05, "make_force": make_force} | options
-    model = make_model(bodies, 1e-2, communicator, **options)
-    model.advance(5)
-    return model
 
 
 WEIGHTS = ("equal", "uneven", "one rank has none")
@@ -113,36 +91,6 @@ def settling(request, monkeypatch):
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_bits_do_not_depend_on_the_ranks(communicator, alone, weights, settling):
     assert_same_bits(plummer(700, seed=3), communicator, alone, weights, **settling)
-
-
-@pytest.mark.mpi(min_size=2)
-def test_bodies_stay_until_their_rows_are_asked_for(communicator, monkeypatch):
-    """Few travel for the next force then; fields are those of a run whose bodies return."""
-    names = ("bodies/position", "bodies/velocity", "bodies/acceleration", "gravity/acceleration")
-    bodies = plummer(3000, seed=3)
-    expected = moved(bodies, communicator)
-    monkeypatch.setattr(force, "FORCES_AT_HOME", 3)
-    model = moved(bodies, communicator, make_force=make_settling_force)
-    assert not model.force.bodies.are_own
-    assert 0 < model.force.tree.travels.share_away < force.MOST_AWAY
-    rows = {name: whole(model, name) for name in names}
-    assert model.force.bodies.are_own
-    for name in names:
-        np.testing.assert_array_equal(rows[name], whole(expected, name), err_msg=name)
-
-
-@given(
-    seed=st.integers(0, 1000),
-    number=st.integers(1, 60),
-    keys=st.integers(1, 20),
-)
-def test_bodies_of_one_key_are_in_the_order_of_their_numbers(seed, number, keys):
-    chance = np.random.default_rng(seed)
-    key = chance.integers(0, keys, number)
-    numbers = chance.permutation(3 * number)[:number]
-    order = np.argsort(key, kind="stable").astype(np.int32)
-    order_ties(np, np.diff(key[order]) == 0, order, numbers)
-    np.testing.assert_array_equal(order, np.lexsort([numbers, key]))
 
 
 def clumps_of_any_size(seed, number):

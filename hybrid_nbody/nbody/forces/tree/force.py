@@ -33,8 +33,11 @@ MOST_AWAY = 0.05
 """Bodies stay where they travelled to if more than this share of them came from another rank."""
 
 FORCES_AT_HOME = 8
-"""They travel for that many forces first: to let them stay and to bring them home takes as long as
-to let them travel for two or three."""
+"""Forces after which bodies may stay: to let them and to bring them home takes as long as to let
+them travel for two or three forces."""
+
+MOST_AT_HOME = 1024
+"""Twice as many each time that they were asked for within `FORCES_AT_HOME` forces, up to this."""
 
 ACCELERATION = "gravity/acceleration"
 """The field of a checkpoint with the accelerations that the next errors are compared with."""
@@ -68,7 +71,8 @@ class TreeForce(Force):
         self.expansion = expansion_of(setup.backend, setup.accuracy, setup.pair_force.precision)
         self.tree = _make_tree(setup, self.expansion)
         self._fill_own_rows = setup.backend.recorded(self._fill_rows)
-        self._forces = 0  # since bodies came home
+        self._forces = 0  # since bodies settled or came home
+        self._forces_at_home = FORCES_AT_HOME
 
     @property
     def remark(self) -> str:
@@ -80,6 +84,7 @@ class TreeForce(Force):
 
     def start(self) -> None:
         """Compute the accelerations: first some that errors can be compared with."""
+        self.bring_home()
         self._accelerate(self._positions_and_masses(), NullTimer())
         self.accelerations(NullTimer())
 
@@ -87,28 +92,6 @@ class TreeForce(Force):
         """Compute accelerations, and exchange what they need of other ranks' bodies."""
         self._accelerate(self._bodies(), timer)
         self._settle(timer)
-
-    # --- where bodies stay ------------------------------------------------------------------------
-
-    def keep_rows(self) -> None:
-        """Leave every body with the rank that owns its row, at all times."""
-        self.tree.travels.may_settle = False
-
-    def bring_home(self) -> None:
-        """Bring every body to the rank that owns its row."""
-        self._forces = 0
-        if not self.bodies.are_own:
-            self.bodies.hold_own(self.tree.travels.bring_home(self.bodies.arrays()))
-
-    def _settle(self, timer: Timer) -> None:
-        """Let bodies stay with the ranks that summed the last forces on them, where that pays."""
-        self._forces += 1
-        travels = self.tree.travels
-        pays = self._forces >= FORCES_AT_HOME and travels.share_away > MOST_AWAY
-        if travels.may_settle and pays:
-            *arrays, mass = travels.settle([*self.bodies.arrays(), self.bodies.mass()])
-            self.bodies.hold(arrays, mass)
-            timer.record("exchange")
 
     def potential(self) -> Array:
         """Return the potential at this rank's bodies for the current positions."""
@@ -149,6 +132,38 @@ class TreeForce(Force):
         state = self.bodies.state
         vectors = (state.own_position, state.acceleration)
         self.tree.tree.fill_rows(*vectors, units, self.bodies.rows)
+
+    # --- where bodies stay ------------------------------------------------------------------------
+
+    def let_bodies_stay(self) -> None:
+        """Let ranks hold bodies of others between steps, if they are on several hosts.
+
+        Within one host it takes longer to keep account of them than to let them travel.
+        """
+        ranks = self.tree.communicator
+        self.tree.travels.may_settle = ranks.local_size < ranks.size
+
+    def bring_home(self) -> None:
+        """Bring every body to the rank that owns its row."""
+        if self.bodies.are_own:
+            return
+        self.bodies.hold_own(self.tree.travels.bring_home(self.bodies.vectors()))
+        stayed_long = self._forces >= FORCES_AT_HOME
+        later = min(2 * self._forces_at_home, MOST_AT_HOME)
+        self._forces_at_home = FORCES_AT_HOME if stayed_long else later
+        self._forces = 0
+
+    def _settle(self, timer: Timer) -> None:
+        """Let bodies stay with the ranks that summed the last forces on them, where that pays."""
+        self._forces += 1
+        if self.bodies.are_own and self._forces < self._forces_at_home:
+            return
+        travels = self.tree.travels
+        if travels.may_settle and travels.share_away > MOST_AWAY:
+            *vectors, mass = travels.settle([*self.bodies.vectors(), self.bodies.mass()])
+            self.bodies.hold(vectors, mass)
+            self._forces = 0
+            timer.record("exchange")
 
     def work(self, jerks: bool) -> Work:
         """Return the bodies; their pairs and expansions are not counted as operations."""

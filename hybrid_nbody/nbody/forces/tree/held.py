@@ -27,29 +27,43 @@ class HeldBodies:
     Attributes
     ----------
     state : State
-        The bodies that are held now.
+        The bodies that are held now. Where they are others than its own, only positions, velocities
+        and accelerations are theirs.
     rows : (n, 5) array of float64
         The same as a tree takes them: positions, masses and lengths of the last accelerations.
-    position, velocity, acceleration : (n, 3) array of float64
-        Those of this rank's own, up to date while it holds these.
     """
 
     def __init__(self, backend: Backend, own: State, mass: Array, kernels: Kernels) -> None:
         self.backend = backend
-        self.own = own
-        self.own_rows = backend.zeros((len(mass), 5), "f8")
-        self.own_rows[:, MASS] = mass
         self.kernels = kernels
-        self.state = own
-        self.rows = self.own_rows
-        self.position: Array = own.own_position
-        self.velocity: Array = own.velocity
-        self.acceleration: Array = own.acceleration
+        self.state = self._own = own
+        self.rows = self._own_rows = backend.zeros((len(mass), 5), "f8")
+        self.rows[:, MASS] = mass
 
     @property
     def are_own(self) -> bool:
         """Return whether this rank holds the bodies whose rows it owns."""
-        return self.state is self.own
+        return self.state is self._own
+
+    @property
+    def position(self) -> Array:
+        """Return the positions of this rank's own bodies, which it holds."""
+        return self._of_own().own_position
+
+    @property
+    def velocity(self) -> Array:
+        """Return the velocities of this rank's own bodies, which it holds."""
+        return self._of_own().velocity
+
+    @property
+    def acceleration(self) -> Array:
+        """Return the accelerations of this rank's own bodies, which it holds."""
+        return self._of_own().acceleration
+
+    def _of_own(self) -> State:
+        """Return the state of this rank's own bodies."""
+        assert self.are_own, "`Force.bring_home` comes first"
+        return self._own
 
     def kick(self, duration: float) -> None:
         """Change velocities: v += a `duration`."""
@@ -59,7 +73,7 @@ class HeldBodies:
         """Change positions: x += v `duration`."""
         self.kernels.drift(self.state, duration)
 
-    def arrays(self) -> list[Array]:
+    def vectors(self) -> list[Array]:
         """Return positions, velocities and accelerations of the bodies that are held, (n, 3)."""
         return [self.state.own_position, self.state.velocity, self.state.acceleration]
 
@@ -67,11 +81,11 @@ class HeldBodies:
         """Return the masses of the bodies that are held, (n, 1), in units of a tree."""
         return self.backend.xp.ascontiguousarray(self.rows[:, MASS : MASS + 1])
 
-    def hold(self, arrays: Sequence[Array], mass: Array) -> None:
-        """Hold other bodies, with `arrays` and a `mass` like those that this object returns."""
-        position, velocity, acceleration = arrays
+    def hold(self, vectors: Sequence[Array], mass: Array) -> None:
+        """Hold other bodies, with what `vectors` and `mass` return of them."""
+        position, velocity, acceleration = vectors
         self.state = replace(
-            self.own,
+            self._own,
             position=position,
             own=slice(0, len(position)),
             velocity=velocity,
@@ -80,9 +94,9 @@ class HeldBodies:
         self.rows = self.backend.zeros((len(position), 5), "f8")
         self.rows[:, MASS : MASS + 1] = mass
 
-    def hold_own(self, arrays: Sequence[Array]) -> None:
-        """Hold this rank's own bodies again, as they have become."""
-        self.state = self.own
-        self.rows = self.own_rows
-        for array, brought in zip(self.arrays(), arrays, strict=True):
+    def hold_own(self, vectors: Sequence[Array]) -> None:
+        """Hold this rank's own bodies again, with `vectors` that they have now."""
+        self.state = self._own
+        self.rows = self._own_rows
+        for array, brought in zip(self.vectors(), vectors, strict=True):
             array[:] = brought

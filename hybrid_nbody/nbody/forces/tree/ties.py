@@ -22,11 +22,11 @@ def order_ties(xp: Any, ties: Array, order: Array, numbers: Array) -> None:
     first = xp.flatnonzero(ties)
     if not bool((numbers[order[first]] > numbers[order[first + 1]]).any()):
         return
-    tied = xp.zeros(len(order), bool)
-    tied[first] = tied[first + 1] = True
-    places = xp.flatnonzero(tied)
-    begins = xp.ones(len(order), bool)
+    begins = xp.ones(len(order), bool)  # a run of bodies with the same key
     begins[first + 1] = False
+    tied = ~begins
+    tied[first] = True
+    places = xp.flatnonzero(tied)
     runs = xp.cumsum(begins[places])
     bodies = order[places]
     order[places] = bodies[xp.lexsort(xp.stack([numbers[bodies], runs]))]

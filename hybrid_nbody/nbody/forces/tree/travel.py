@@ -48,9 +48,9 @@ class Travel(NamedTuple):
     ----------
     parts : Parts
     routes : Routes or None
-        The way from the owners of rows; None where there is one rank.
+        The way from the ranks that hold bodies; None where there is one rank.
     order : (n,) array of int
-        The bodies of this rank's rows along the curve, as they were sent.
+        The bodies that this rank holds in the order in which they were sent.
     rows : (m, …) array of float64 or None
         The bodies of this rank's parts, as they arrived; None once they are sorted.
     curve
@@ -110,8 +110,7 @@ class Travels:
     numbers : (n,) array of int64 or None
         The rows of this rank's bodies, on the device; None while they are those that it owns.
     may_settle : bool
-        Whether bodies may stay where they have travelled to: if ranks are on several hosts. Within
-        one it takes longer to keep account of them.
+        Whether bodies may stay where they have travelled to; not at first.
     """
 
     def __init__(
@@ -132,7 +131,7 @@ class Travels:
         self.costs += 1
         self.words = 1
         self.numbers: Array | None = None
-        self.may_settle = communicator.local_size < communicator.size
+        self.may_settle = False
         self._way: Way | None = None
 
     def sent(self, bodies: Array, cube: Cube) -> Travel:
@@ -232,24 +231,26 @@ class Travels:
 
     def bring_home(self, arrays: Sequence[Array]) -> list[Array]:
         """Bring bodies back to the ranks that own their rows; parameters as in `settle`."""
-        xp = self.backend.xp
         numbers = self.numbers
         assert numbers is not None, "they have settled"
-        order = xp.argsort(numbers).astype("i4")
-        bounds = self.backend.upload(np.array(self.exchange.partition.offsets))
-        ends = self.backend.download(xp.searchsorted(numbers[order], bounds))
-        counts = np.diff(ends).tolist()
-        routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, counts)
+        order = self.backend.xp.argsort(numbers).astype("i4")
+        routes = self._routes_home(numbers[order])
         arrived = routes.there(self._taken(numbers, order))
         places = (arrived - self.exchange.own.start).astype("i4")
-        costs, *brought = [
+        self.costs, *brought = [
             self._put_back(routes.there(self._taken(array, order)), places)
             for array in (self.costs, *arrays)
         ]
-        self.costs = costs
         self.numbers = None
         self._way = None
         return brought
+
+    def _routes_home(self, numbers: Array) -> Routes:
+        """Return the way of rows, whose ascending numbers are given, to the ranks that own them."""
+        offsets = self.backend.upload(np.array(self.exchange.partition.offsets))
+        ends = self.backend.download(self.backend.xp.searchsorted(numbers, offsets))
+        counts = np.diff(ends).tolist()
+        return Routes.agreed(self.backend, self.exchange.transport, self.communicator, counts)
 
     def _taken(self, rows: Array, order: Array) -> Array:
         """Return rows of eight bytes or several times that in an order."""
