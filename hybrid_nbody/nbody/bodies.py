@@ -154,9 +154,25 @@ class DeviceBodies:
     def __init__(self, state: State, kernels: Kernels) -> None:
         self.state = state
         self.kernels = kernels
-        self.position: Array = state.own_position
-        self.velocity: Array = state.velocity
-        self.acceleration: Array = state.acceleration
+
+    @property
+    def position(self) -> Array:
+        """Return the positions."""
+        return self.readable_state().own_position
+
+    @property
+    def velocity(self) -> Array:
+        """Return the velocities."""
+        return self.readable_state().velocity
+
+    @property
+    def acceleration(self) -> Array:
+        """Return the accelerations."""
+        return self.readable_state().acceleration
+
+    def readable_state(self) -> State:
+        """Return the state of the bodies whose rows this rank owns."""
+        return self.state
 
     def kick(self, duration: float) -> None:
         """Change velocities: v += a `duration`."""

@@ -101,10 +101,21 @@ def acknowledging(communicator: Communicator) -> Callable[[str], None] | None:
     return say if communicator.is_root else None
 
 
-def _prepare_memory(setup: RunSetup[Any]) -> None:
-    """Let arrays of a step take the memory that those of the step before have left."""
+Make = Callable[[AnyBuilder], RunSetup[Any]]
+"""Makes the model of a builder, on all ranks together."""
+
+
+def _prepared(log: Log, builder: AnyBuilder, make: Make) -> RunSetup[Any]:
+    """Return the model that `make` makes of a builder, ready for its steps.
+
+    On a CPU the arrays of a step take the memory that those of the step before have left.
+    """
+    with preparing(log, builder):
+        setup = make(builder)
+        setup.placement.backend.finish_compiling()
     if setup.placement.backend.shares_host_memory:
         keep_freed_memory()
+    return setup
 
 
 def introduce(builder: AnyBuilder, setup: RunSetup[Model], log: Log) -> None:
@@ -164,10 +175,6 @@ def run(
         return begin(config, context, overwrite, _fresh)
 
 
-Make = Callable[[AnyBuilder], RunSetup[Any]]
-"""Makes the model of a builder, on all ranks together."""
-
-
 def _fresh(builder: AnyBuilder) -> RunSetup[Any]:
     return builder.fresh(builder.communicator.only_on_root(builder.initial))
 
@@ -198,10 +205,7 @@ def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make)
     builder.check()
     communicator.only_on_root(lambda: directory.check(folder, overwrite))
     with context.signals.interrupting(communicator.size == 1):
-        with preparing(log, builder):
-            setup = make(builder)
-            setup.placement.backend.finish_compiling()
-        _prepare_memory(setup)
+        setup = _prepared(log, builder, make)
         introduce(builder, setup, log)
         job = Job(config, context, setup.model, rebalancer(builder, setup, log))
         del setup  # the job's model alone is kept: it may be replaced
@@ -289,10 +293,7 @@ def resume(
         )
         builder = MODELS[config.model].builder(config, communicator)
         builder.check()
-        with preparing(log, builder):
-            setup = builder.restored(saved)
-            setup.placement.backend.finish_compiling()
-        _prepare_memory(setup)
+        setup = _prepared(log, builder, lambda builder: builder.restored(saved))
         for warning in warnings:
             log.say(f"warning: {warning}; resuming from {saved.path.name}")
         introduce(builder, setup, log)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.kernels.contract import Kernels
 from hybrid_nbody.nbody.state import State
 
@@ -11,7 +12,7 @@ MASS = 3
 """The column of the masses in rows of bodies."""
 
 
-class HeldBodies:
+class HeldBodies(DeviceBodies):
     """The bodies of a rank, which may be others during some steps; see `LocalBodies`.
 
     Parameters
@@ -34,9 +35,9 @@ class HeldBodies:
     """
 
     def __init__(self, backend: Backend, own: State, mass: Array, kernels: Kernels) -> None:
+        super().__init__(own, kernels)
         self.backend = backend
-        self.kernels = kernels
-        self.state = self._own = own
+        self._own = own
         self.rows = self._own_rows = backend.zeros((len(mass), 5), "f8")
         self.rows[:, MASS] = mass
 
@@ -45,33 +46,10 @@ class HeldBodies:
         """Return whether this rank holds the bodies whose rows it owns."""
         return self.state is self._own
 
-    @property
-    def position(self) -> Array:
-        """Return the positions of this rank's own bodies, which it holds."""
-        return self._of_own().own_position
-
-    @property
-    def velocity(self) -> Array:
-        """Return the velocities of this rank's own bodies, which it holds."""
-        return self._of_own().velocity
-
-    @property
-    def acceleration(self) -> Array:
-        """Return the accelerations of this rank's own bodies, which it holds."""
-        return self._of_own().acceleration
-
-    def _of_own(self) -> State:
-        """Return the state of this rank's own bodies."""
+    def readable_state(self) -> State:
+        """Return the state of the bodies whose rows this rank owns, while it holds them."""
         assert self.are_own, "`Force.bring_home` comes first"
-        return self._own
-
-    def kick(self, duration: float) -> None:
-        """Change velocities: v += a `duration`."""
-        self.kernels.kick(self.state, duration)
-
-    def drift(self, duration: float) -> None:
-        """Change positions: x += v `duration`."""
-        self.kernels.drift(self.state, duration)
+        return self.state
 
     def vectors(self) -> list[Array]:
         """Return positions, velocities and accelerations of the bodies that are held, (n, 3)."""
