@@ -11,6 +11,7 @@ from support.ranks import alone, communicator
 from support.runs import contents, run
 
 from hybrid_nbody import Simulation, closest, energy_error, escaped
+from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.conditions import Watch
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import open_run
@@ -104,6 +105,28 @@ def test_close_pairs_are_those_of_brute_force(communicator):
     assert text.startswith(f"bodies {one} and {other} are ")
     assert text.endswith(f"closer than 0.2 ({len(wanted) - 1} more pairs are closer, too)")
     assert closest(1e-4).found(simulation.model, dict) == {}
+
+
+class PlacedBodies:
+    """Bodies at given positions, as a condition sees them."""
+
+    def __init__(self, position, communicator):
+        self.backend = CpuBackend()
+        self.communicator = communicator
+        self.ids = np.arange(len(position))
+        self.position = position
+
+    @property
+    def bodies(self):
+        return SimpleNamespace(position=self.position)
+
+
+def test_pairs_are_found_among_bodies_whose_squares_overflow(alone):
+    position = [[0.0, 0.0, 0.0], [1e200, 0.0, 0.0], [1e200, 0.0, 0.0], [0.0, 0.1, 0.1]]
+    model = PlacedBodies(np.array(position), alone)
+    found = closest(0.15).found(model, dict)
+    assert found == {(0, 3): pytest.approx(0.02**0.5, rel=1e-14), (1, 2): 0.0}
+    assert closest(0.12).found(model, dict) == {(1, 2): 0.0}
 
 
 @pytest.mark.gpu

@@ -75,13 +75,17 @@ class Closest:
         position = model.communicator.concatenate(own)
         if not np.isfinite(position).all():
             return {}  # the guard says which body is lost
-        first, second = cKDTree(position).query_pairs(self.distance, output_type="ndarray").T
-        if not len(first):
+        # by the largest component first: the squares of far distances overflow
+        tree = cKDTree(position)
+        near = tree.query_pairs(self.distance, p=np.inf, output_type="ndarray")
+        first, second = near.T
+        apart = np.linalg.norm(position[first] - position[second], axis=1)
+        close = apart <= self.distance
+        if not close.any():
             return {}
         body = model.communicator.concatenate(model.ids)
-        pairs = np.sort(np.column_stack([body[first], body[second]]), axis=1)
-        apart = np.linalg.norm(position[first] - position[second], axis=1)
-        return dict(zip(map(tuple, pairs.tolist()), apart.tolist(), strict=True))
+        pairs = np.sort(body[near[close]], axis=1)
+        return dict(zip(map(tuple, pairs.tolist()), apart[close].tolist(), strict=True))
 
     def words(self, found: Found) -> str:
         """See `Condition.words`."""
