@@ -109,6 +109,10 @@ class Backend(ABC):
         """Return an array of zeros on the device."""
         return self.xp.zeros(shape, dtype)
 
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+        """Return an array on the device, of no defined values."""
+        return self.xp.ndarray(shape, dtype)
+
     @abstractmethod
     def upload(self, host: Array) -> Array:
         """Return a copy of the NumPy array `host` on the device."""
@@ -129,6 +133,10 @@ class Backend(ABC):
         """
         copies = [self.download(part) for part in parts]
         return OnHost(copies[0] if len(copies) == 1 else np.stack(copies, axis=-1))
+
+    def hand_over(self, array: Array) -> Download:
+        """Start to bring an array to the host; nobody changes the array from now on."""
+        return self.start_download(array)
 
     @abstractmethod
     def start_look(self, *arrays: Array) -> Callable[[], list[int]]:

@@ -154,6 +154,10 @@ class GpuBackend(Backend):
         except self.cupy.cuda.memory.OutOfMemoryError:
             return super().start_download(*parts)
 
+    def hand_over(self, array: Array) -> Download:
+        """See `Backend`; it is copied when it is asked for, from what is queued so far."""
+        return self._copies_to_host.hand_over(array)
+
     def start_look(self, *arrays: Array) -> Callable[[], list[int]]:
         """See `Backend`; arrays on the GPU are looked at there, in one launch."""
         on_gpu = [k for k, array in enumerate(arrays) if isinstance(array, self.cupy.ndarray)]

@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
-from hybrid_nbody.backends.base import Array, Mark
+from hybrid_nbody.backends.base import Array, Mark, Shape
 from hybrid_nbody.downloads import Download
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Snapshot(Download):
     def rows(self) -> Array:
         """See `Download`; the memory of the GPU is free once the copy is dropped."""
         with self._backend.cupy.cuda.Device(self._backend.device):
-            found = _host_memory(self._backend, self._copy)
+            found = _host_memory(self._backend, self._copy.shape, self._copy.dtype)
             _bring(self._backend, self._copy, self._made, found)
         return found
 
@@ -67,12 +67,13 @@ def _bring(backend: "GpuBackend", copy: Array, made: Mark, host: Array) -> None:
     backend.downloads.synchronize()
 
 
-def _host_memory(backend: "GpuBackend", copy: Array) -> Array:
+def _host_memory(backend: "GpuBackend", shape: Shape, dtype: DTypeLike) -> Array:
     """Return memory for a copy: while it goes into other than pinned, launches wait."""
-    if copy.nbytes <= MOST_PINNED:
+    host = np.empty(shape, dtype)
+    if host.nbytes <= MOST_PINNED:
         with suppress(backend.cupy.cuda.runtime.CUDARuntimeError):  # there is no more
-            return backend.pinned(copy.shape, copy.dtype)
-    return np.empty(copy.shape, copy.dtype)
+            return backend.pinned(shape, dtype)
+    return host
 
 
 class Arrivals:
@@ -87,10 +88,13 @@ class Arrivals:
         self._memory: Array = None
 
     def take(self, batch: Array, used: int, made: Mark) -> NDArray[np.uint8]:
-        """Return the bytes of a batch on the GPU that are used, as they are from a mark on."""
+        """Return the bytes of a batch on the GPU that are used, as they are from a mark on.
+
+        A batch has `BATCH_BYTES` at most.
+        """
         with self._one_by_one, self._backend.cupy.cuda.Device(self._backend.device):
             if self._memory is None:
-                self._memory = _host_memory(self._backend, batch)
+                self._memory = _host_memory(self._backend, BATCH_BYTES, "u1")
             arrived: NDArray[np.uint8] = self._memory[:used]
             _bring(self._backend, batch[:used], made, arrived)
             return arrived.copy()
@@ -166,6 +170,28 @@ class PartOfBatch(Download):
         return own.view(self._dtype).reshape(self._shape)
 
 
+class HandedOver(Download):
+    """An array of at most `BATCH_BYTES` on the GPU that nobody changes any more.
+
+    Parameters
+    ----------
+    backend : GpuBackend
+    arrivals : Arrivals
+    array : array
+    """
+
+    def __init__(self, backend: "GpuBackend", arrivals: Arrivals, array: Array) -> None:
+        self.nbytes = array.nbytes
+        self._arrivals = arrivals
+        self._array = array
+        self._made = untimed_mark(backend, backend.stream)
+
+    def rows(self) -> Array:
+        """See `Download`; the memory of the GPU is free once this is dropped."""
+        own = self._arrivals.take(self._array.reshape(-1).view("u1"), self.nbytes, self._made)
+        return own.view(self._array.dtype).reshape(self._array.shape)
+
+
 class Copies:
     """Starts copies; small ones come to the host many at a time.
 
@@ -191,6 +217,12 @@ class Copies:
         if array.nbytes <= SMALL_BYTES:
             return self._small(in_one_piece(array))
         return Snapshot(self._backend, self._copy(array))
+
+    def hand_over(self, array: Array) -> Download:
+        """Take an array in one piece that nobody changes any more, and make no copy on the GPU."""
+        if array.nbytes <= BATCH_BYTES:
+            return HandedOver(self._backend, self._arrivals, array)
+        return Snapshot(self._backend, array)
 
     def _small(self, array: Array) -> Download:
         """Return a copy in the present batch, or in a new one."""

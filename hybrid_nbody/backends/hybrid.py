@@ -108,6 +108,14 @@ class HybridBackend(Backend):
         """See `Backend`."""
         return self.main.start_download(*parts)
 
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
+        """See `Backend`."""
+        return self.main.empty(shape, dtype)
+
+    def hand_over(self, array: Array) -> Download:
+        """See `Backend`."""
+        return self.main.hand_over(array)
+
     def start_look(self, *arrays: Array) -> Callable[[], list[int]]:
         """See `Backend`."""
         return self.main.start_look(*arrays)

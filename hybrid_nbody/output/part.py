@@ -22,6 +22,7 @@ from hybrid_nbody.files.listing import (
     Variable,
     Variables,
     columns_of,
+    empty,
     first_rows,
     joined,
     read_part,
@@ -33,7 +34,10 @@ from hybrid_nbody.output import hdf5
 from hybrid_nbody.output.sealing import RawData, raw_data, write_sealed
 
 Values = Mapping[str, NDArray[Any]]
-"""The values of one frame, or of one row of diagnostics, with its ``step`` and ``time``."""
+"""The values of a frame, or of a row of diagnostics, with its ``step`` and ``time``.
+
+Those of several frames have one axis more, in front.
+"""
 
 
 @dataclass(frozen=True)
@@ -63,12 +67,24 @@ class Contents:
 def contents_of(frames: Sequence[Values], rows: Sequence[Values], variables: Variables) -> Contents:
     """Return the contents of a part that holds some frames and rows of diagnostics."""
     return Contents(
-        frames=_table(frames, CLOCK_COLUMNS),
+        frames=_clocks(frames),
         fields={
-            field.name: [frame[field.name][None] for frame in frames] for field in variables.frames
+            field.name: [_as_several(frame[field.name], field) for frame in frames]
+            for field in variables.frames
         },
         rows=_table(rows, columns_of(variables)),
     )
+
+
+def _clocks(frames: Sequence[Values]) -> Table:
+    """Return steps and times of frames as columns."""
+    clocks = [{name: np.atleast_1d(frame[name]) for name in CLOCK_COLUMNS} for frame in frames]
+    return joined([empty(CLOCK_COLUMNS), *clocks], CLOCK_COLUMNS)
+
+
+def _as_several(values: NDArray[Any], field: Variable) -> NDArray[Any]:
+    """Return the values of one frame as those of several; others as they are."""
+    return values[None] if values.ndim == len(field.shape) else values
 
 
 def only_rows(rows: Table, variables: Variables) -> Contents:

@@ -3,20 +3,18 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.hdf5 import reading
 from hybrid_nbody.files.listing import Listing, columns_of, empty
 from hybrid_nbody.files.parts import EntryRange, Part, parts_folder, paths_of
 from hybrid_nbody.files.seals import stated_digest
+from hybrid_nbody.output.batch import Batch, Entry, bytes_of, number_of, on_host
 from hybrid_nbody.output.listing import write_listing
 from hybrid_nbody.output.merging import PART_BYTES, parts_to_merge, size_of, whole_of
 from hybrid_nbody.output.part import Values, contents_of, write_part
@@ -35,54 +33,6 @@ MOST_BYTES = 512 << 20
 
 LISTING_SHARE = 0.005
 """Most of the time that goes into ``trajectory.h5``: the longer it takes, the rarer it is."""
-
-Entry = Mapping[str, NDArray[Any] | Download]
-"""The values of a frame, or of a row of diagnostics; some may be on their way from a device."""
-
-
-@dataclass
-class Batch:
-    """Frames and rows of diagnostics that go into one part.
-
-    Attributes
-    ----------
-    frames, rows : list of mapping
-        Their values.
-    size : int
-        Bytes of them.
-    """
-
-    frames: list[Entry] = field(default_factory=list)
-    rows: list[Entry] = field(default_factory=list)
-    size: int = 0
-
-    def __bool__(self) -> bool:
-        return bool(self.frames or self.rows)
-
-    def add(self, values: Entry, is_frame: bool) -> None:
-        """Add a frame or a row of diagnostics."""
-        (self.frames if is_frame else self.rows).append(values)
-        self.size += bytes_of(values)
-
-    def join(self, later: "Batch") -> None:
-        """Add what came later."""
-        self.frames += later.frames
-        self.rows += later.rows
-        self.size += later.size
-
-
-def bytes_of(values: Entry) -> int:
-    """Return the bytes of the values of a frame or row."""
-    return sum(value.nbytes for value in values.values())
-
-
-def on_host(values: Entry) -> Values:
-    """Return values once all of them are on the host."""
-    return {
-        name: value.rows() if isinstance(value, Download) else value
-        for name, value in values.items()
-    }
-
 
 Action = Callable[[], None]
 """What is to be done once all before it is on the disk and listed."""
@@ -147,7 +97,7 @@ class PartWriter:
     # --- called by the run ------------------------------------------------------------------------
 
     def add(self, values: Entry, is_frame: bool) -> None:
-        """Take a frame or a row of diagnostics; wait if too many are waiting already.
+        """Take frames or a row of diagnostics; wait if too many are waiting already.
 
         Raises
         ------
@@ -162,7 +112,7 @@ class PartWriter:
             batch = self._last_batch()
             is_new = not batch
             batch.add(values, is_frame)
-            self._next_entry += 1
+            self._next_entry += number_of(values)
             if is_new or batch.size >= PART_BYTES:  # waking the thread for nothing takes 0.1 ms
                 self._changed.notify_all()
 

@@ -1,15 +1,16 @@
 """The output of a run while it goes on: the actions of the time loop's events."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.summary import state_in_words
 from hybrid_nbody.output.trajectory import Trajectory
 from hybrid_nbody.progress import Progress
-from hybrid_nbody.simulation.guard import ENERGY_ERROR, Guard
+from hybrid_nbody.simulation.guard import ENERGY_ERROR, Checked, Guard
 from hybrid_nbody.simulation.loop import Later, TimeLoop
 from hybrid_nbody.simulation.model import Model
+from hybrid_nbody.simulation.snapshots import Snapshots
 
 
 class Recorder:
@@ -110,6 +111,17 @@ class Recorder:
     def copy_frame(self) -> Later:
         """Copy a frame; return what writes it."""
         return self.trajectory.copy_frame(self.model)
+
+    def copy_frames(self, snapshots: Snapshots) -> Later:
+        """Check copies of the state and make frames of them; return what writes the good ones."""
+        look = self.guard.start_check_of(snapshots)
+        add = self.trajectory.copy_frames(snapshots)
+        return lambda: self._add_good(look(), add)
+
+    def _add_good(self, checked: Checked, add: Callable[[int], None]) -> None:
+        """Write the frames before the first bad one."""
+        add(checked.good)
+        self.guard.accept(checked)
 
     def save(self) -> None:
         """Write a checkpoint after checking the energy, unless this step has one."""

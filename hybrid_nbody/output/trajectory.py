@@ -1,6 +1,6 @@
 """The trajectory of a run: frames and diagnostics, written behind the steps in sealed parts."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -17,7 +17,6 @@ from hybrid_nbody.files.listing import (
     CLOCK_COLUMNS,
     Listing,
     Table,
-    Variable,
     Variables,
     columns_of,
     empty,
@@ -32,6 +31,7 @@ from hybrid_nbody.files.parts import (
     parts_in,
     paths_of,
 )
+from hybrid_nbody.output.batch import Entry, number_of, on_host
 from hybrid_nbody.output.conversion import convert, is_single_file
 from hybrid_nbody.output.cutting import cut, remove_unlisted
 from hybrid_nbody.output.listing import write_head, write_listing
@@ -43,7 +43,7 @@ from hybrid_nbody.output.part import (
     write_part,
     write_piece,
 )
-from hybrid_nbody.output.part_writer import Entry, PartWriter, on_host
+from hybrid_nbody.output.part_writer import PartWriter
 from hybrid_nbody.output.piece_writer import PieceWriter
 from hybrid_nbody.output.sealing import RawData
 from hybrid_nbody.output.sharing import (
@@ -53,17 +53,13 @@ from hybrid_nbody.output.sharing import (
     is_shared,
     own_share,
 )
+from hybrid_nbody.output.variables import continued, variables_of
 from hybrid_nbody.output.waits import DiskWaits
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
+from hybrid_nbody.simulation.model import FRAME_ROLES, SHARED_ROLES, Model, fields_of
+from hybrid_nbody.simulation.snapshots import Snapshots
 
 NAME = TRAJECTORY_FILE
-
-FRAME_ROLES = (Role.FRAME, Role.SHOWN)
-"""Roles of the fields that make up a frame."""
-
-SHARED_ROLES = (Role.STATIC, Role.SHOWN_ONCE)
-"""Roles of the fields that all frames share."""
 
 
 class Trajectory:
@@ -174,7 +170,7 @@ class Trajectory:
 
     def _reopen(self, model: Model, header: Mapping[str, object], without: Collection[str]) -> None:
         listing = self.cut(model.step, without)
-        variables = _continued(listing.variables, variables_of(model), self.path)
+        variables = continued(listing.variables, variables_of(model), self.path)
         rows = joined([listing.rows], columns_of(variables))
         listing = replace(listing, header=header, variables=variables, rows=rows, damage=())
         write_listing(self.path, listing)
@@ -229,10 +225,33 @@ class Trajectory:
         begun = {field.name: begin_on_root(field, self.communicator) for field in fields}
         return lambda: self._add_frame(clock, begun)
 
+    def copy_frames(self, snapshots: Snapshots) -> Callable[[int], None]:
+        """Begin to bring copies of the state to the host; return what adds the first of them.
+
+        For the only rank of a run, at steps after that of the last frame.
+
+        Returns
+        -------
+        callable
+            Given how many, adds them as frames, once.
+        """
+        self._last_frame = snapshots.steps[-1]
+        bring = snapshots.model.backend.hand_over
+        begun = {name: bring(copies) for name, copies in snapshots.copies.items()}
+        clock = {"step": np.array(snapshots.steps), "time": np.array(snapshots.times)}
+        return lambda number: self._add_frames({**clock, **begun}, number)
+
+    def _add_frames(self, frames: Entry, number: int) -> None:
+        """Add the first of several frames."""
+        if number < number_of(frames):
+            frames = {name: values[:number] for name, values in on_host(frames).items()}
+        if number:
+            self.communicator.only_on_root(lambda: self._add(frames, is_frame=True))
+
     def _add_frame(self, clock: Values, begun: Mapping[str, Callable[[], Download]]) -> None:
         """Let the root write the rows of all ranks."""
         values = {name: on_root() for name, on_root in begun.items()}
-        self.communicator.only_on_root(lambda: self._add(clock, values, is_frame=True))
+        self.communicator.only_on_root(lambda: self._add({**clock, **values}, is_frame=True))
 
     def _share_frame(self, clock: Values, shares: Entry, variables: Variables) -> None:
         """Let every rank write a share of the rows of a frame."""
@@ -252,11 +271,12 @@ class Trajectory:
             return
         self._last_row = model.step
         row = {name: np.asarray(value, np.float64) for name, value in values.items()}
-        self.communicator.only_on_root(lambda: self._add(_clock(model), row, is_frame=False))
+        clock = _clock(model)
+        self.communicator.only_on_root(lambda: self._add({**clock, **row}, is_frame=False))
 
-    def _add(self, clock: Values, values: Entry, is_frame: bool) -> None:
+    def _add(self, values: Entry, is_frame: bool) -> None:
         assert self._writer is not None  # between opening and closing
-        self._writer.add({**clock, **values}, is_frame)
+        self._writer.add(values, is_frame)
 
     def then(self, write: Callable[[], None], keep: int | None = None) -> None:
         """Let `write`, of which every rank has its own, follow what was added so far.
@@ -353,46 +373,5 @@ def _clock(model: Model) -> Values:
     return {"step": np.array(model.step), "time": np.array(model.time)}
 
 
-def variables_of(model: Model) -> Variables:
-    """Return what the trajectory of a model holds."""
-    return Variables(
-        shared=tuple(_variable(field) for field in fields_of(model, *SHARED_ROLES)),
-        frames=tuple(_variable(field) for field in fields_of(model, *FRAME_ROLES)),
-        diagnostics=tuple(_columns(model)),
-    )
-
-
-def _variable(field: Field) -> Variable:
-    return Variable(field.name, field.shape, field.dtype, field.units, field.description)
-
-
-def _columns(model: Model) -> Iterator[Variable]:
-    for name, quantity in model.quantities.items():
-        shape = (quantity.components,) if quantity.components > 1 else ()
-        yield Variable(name, shape, np.dtype("f8"), quantity.units, quantity.description)
-
-
 def _last_step(table: Table) -> int:
     return int(table["step"][-1]) if len(table["step"]) else -1
-
-
-def _continued(found: Variables, wanted: Variables, path: Path) -> Variables:
-    """Return the data sets of a trajectory that goes on: those of the model, and old diagnostics.
-
-    Raises
-    ------
-    DamagedFileError
-        Frames of the model, or a diagnostic of the same name, have another shape.
-    """
-    shapes = {variable.name: variable.shape for variable in (*found.frames, *found.diagnostics)}
-    for variable in (*wanted.frames, *wanted.diagnostics):
-        shape = shapes.get(variable.name, variable.shape)
-        if shape != variable.shape:
-            raise DamagedFileError(
-                f"{path}: {variable.name} has values of shape {shape}, not {variable.shape}"
-            )
-    if {field.name for field in found.frames} != {field.name for field in wanted.frames}:
-        raise DamagedFileError(f"{path}: its frames hold other fields than those of this run")
-    known = {column.name for column in wanted.diagnostics}
-    others = tuple(column for column in found.diagnostics if column.name not in known)
-    return Variables(found.shared, wanted.frames, (*wanted.diagnostics, *others))

@@ -8,9 +8,8 @@ import numpy as np
 
 from hybrid_nbody.config.sections import Every, ModelConfig, Output, Time
 from hybrid_nbody.output.summary import with_prefix
-from hybrid_nbody.output.trajectory import FRAME_ROLES, SHARED_ROLES, fields_of
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.simulation.model import Model, Role
+from hybrid_nbody.simulation.model import FRAME_ROLES, SHARED_ROLES, Model, Role, fields_of
 
 TRAJECTORY_BYTES = 45_000
 """Bytes that HDF5, names and units add to the numbers of a trajectory; measured."""

@@ -39,6 +39,7 @@ from hybrid_nbody.simulation.schedule import (
     StopRequested,
 )
 from hybrid_nbody.simulation.signals import StopSignals
+from hybrid_nbody.simulation.snapshots import FrameSeries
 
 PROGRESS_SECONDS = 0.2
 """Wall-clock time between two updates of the progress."""
@@ -173,17 +174,27 @@ class Job:
         measure = self._when(output.diagnostics)
         saved = [AfterStart(schedule) for schedule in self._when(output.checkpoint)]
         save = AnyOf(*saved, last, stop)
-        self.simulation.events = [
-            Event("guard", AnyOf(*frame, *measure, save), record.check, waits=False),
+        before = [
             *self.stopping.events(measure, self._write_all),
             Event("diagnostics", _and_at_the_ends(measure, ends), record.measure),
-            Event("trajectory", _and_at_the_ends(frame, ends), record.copy_frame, waits=False),
+        ]
+        after = [
             Event("checkpoint", save, record.save),
             Event("limits", AnyOf(*measure, save), self._warn),
             Event("progress", AnyOf(EveryWallClock(PROGRESS_SECONDS), last, stop), record.show),
             Event("stop", stop, self._ending_as(SIGNALLED)),
             Event("finish", last, self._ending_as(FINISHED)),
         ]
+        self.simulation.events = [
+            Event("guard", AnyOf(*frame, *measure, save), record.check, waits=False),
+            *before,
+            Event("trajectory", _and_at_the_ends(frame, ends), record.copy_frame, waits=False),
+            *after,
+        ]
+        if frame and self.communicator.size == 1:
+            others = AnyOf(*(event.schedule for event in (*before, *after)))
+            series = FrameSeries("trajectory", AnyOf(*frame), others, record.copy_frames)
+            self.simulation.series = series
         if self.rebalancer:
             every = EveryWallClock(BALANCE_SECONDS)
             self.simulation.events.append(Event("balance", every, self._rebalance))

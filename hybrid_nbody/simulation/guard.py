@@ -9,6 +9,7 @@ import numpy as np
 
 from hybrid_nbody.errors import HybridNBodyError, NumericalError
 from hybrid_nbody.simulation.model import Diagnostics, Field, Model, Ranks, Role
+from hybrid_nbody.simulation.snapshots import Snapshots
 
 ENERGY_ERROR = "relative_energy_error"
 """The diagnostic by which a run knows that its energy has run away; not every model has it."""
@@ -37,6 +38,42 @@ class Moment:
     def of(cls, model: Model) -> "Moment":
         """Return the present of a model."""
         return cls(model.step, model.time)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a look at copies of the state has found.
+
+    Attributes
+    ----------
+    snapshots : Snapshots
+        The copies, of a model of which this rank has all rows.
+    places : sequence of int
+        The first number of each field that is not finite, counted through all copies.
+    """
+
+    snapshots: Snapshots
+    places: Sequence[int]
+
+    @property
+    def good(self) -> int:
+        """Return how many copies there are before the first one with such a number."""
+        numbers = [place // field.array.size for place, field in self._found]
+        return min(numbers, default=len(self.snapshots.steps))
+
+    @property
+    def bad_row(self) -> tuple[Field, int]:
+        """Return a field of the first bad copy, and its first bad row."""
+        first = self.good
+        return next(
+            (field, _row_at(field, place % field.array.size))
+            for place, field in self._found
+            if place // field.array.size == first
+        )
+
+    @property
+    def _found(self) -> list[tuple[int, Field]]:
+        return list(zip(self.places, self.snapshots.fields, strict=True))
 
 
 class Guard:
@@ -97,10 +134,39 @@ class Guard:
         first = self.communicator.minimum(np.array(own, np.int64))
         for field, row in zip(fields, first.tolist(), strict=True):
             if row < field.shape[0]:
-                name = field.name.rpartition("/")[2]
-                what = f"{name} of {self.model.row_name} {row} is not a finite number"
-                raise self._error(moment, what, self.good_step)
+                raise self._not_finite(moment, field, row)
         self.good_step = moment.step
+
+    def _not_finite(self, moment: Moment, field: Field, row: int) -> HybridNBodyError:
+        """Return the error of a row with a number that is not finite."""
+        name = field.name.rpartition("/")[2]
+        what = f"{name} of {self.model.row_name} {row} is not a finite number"
+        return self._error(moment, what, self.good_step)
+
+    def start_check_of(self, snapshots: Snapshots) -> Callable[[], Checked]:
+        """Start to check copies of what frames hold of the state; return what waits for the answer.
+
+        All of the state is checked at the next event.
+        """
+        copies = [snapshots.copies[field.name] for field in snapshots.fields]
+        look = self.model.backend.start_look(*copies)
+        return lambda: Checked(snapshots, look())
+
+    def accept(self, checked: Checked) -> None:
+        """Note that copies of the state are good.
+
+        Raises
+        ------
+        NumericalError
+            One is not, naming its step and the first bad row.
+        """
+        snapshots = checked.snapshots
+        good = checked.good
+        if good:
+            self.good_step = snapshots.steps[good - 1]
+        if good < len(snapshots.steps):
+            moment = Moment(snapshots.steps[good], snapshots.times[good])
+            raise self._not_finite(moment, *checked.bad_row)
 
     def _start_look(self, fields: Sequence[Field]) -> Callable[[], list[int]]:
         """Return what waits for this rank's first bad row of each field.

@@ -6,10 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
+from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.simulation.model import Model, Ranks, RunsAhead
 from hybrid_nbody.simulation.schedule import AnyOf, Clock, Schedule
 from hybrid_nbody.simulation.signals import StopRequests
+from hybrid_nbody.simulation.snapshots import FrameSeries, Snapshots, most_snapshots
 from hybrid_nbody.simulation.timings import Timings
+
+SERIES_SECONDS = 0.25
+"""Of a series of frames, after which the host looks for signals and other events again."""
 
 Later = Callable[[], None]
 """What is left of an event until the device has done its part: waits for it, and ends the event."""
@@ -81,14 +86,14 @@ class Decision(NamedTuple):
     ----------
     due : sequence of int
         The numbers of the events that are due.
-    steps : int
-        Steps until the next event.
+    stages : sequence of int
+        Steps until the next event; the state is copied between two stages.
     ahead : int
         Batches of steps that may be left to the device while the host goes on.
     """
 
     due: Sequence[int]
-    steps: int
+    stages: Sequence[int]
     ahead: int
 
 
@@ -114,6 +119,8 @@ class TimeLoop:
     ----------
     events : list of Event
         What happens, in this order where several are due; given before `run`.
+    series : FrameSeries or None
+        Frames for which steps need not end; given before `run`, by the only rank.
     timings : Timings
         Seconds in which the host waited for steps (under ``advance``), in planning (``loop``) and
         in each event.
@@ -133,7 +140,9 @@ class TimeLoop:
         self.signals = signals
         self.started = started
         self.events: list[Event] = []
+        self.series: FrameSeries | None = None
         self._any_event = AnyOf()
+        self._most_snapshots = 0
         self.timings = Timings()
         self.step_seconds = 0.0
         self.signalled = False
@@ -147,6 +156,7 @@ class TimeLoop:
         """Advance the model until an event calls `stop`; return the outcome."""
         self._any_event = AnyOf(*(event.schedule for event in self.events))
         self._works_alone = not self.communicator.any(not self._runs_ahead())
+        self._most_snapshots = most_snapshots(self.model) if self.series else 0
         while True:
             with self.timings.measure("loop"):
                 decision = self._plan()
@@ -173,15 +183,21 @@ class TimeLoop:
     def _plan(self) -> Decision:
         """Return what is due now and comes next: the root decides, every rank receives."""
         self.signalled = self.communicator.any(bool(self.signals.received))
-        decision = self._decision() if self.communicator.is_root else Decision([], 0, 0)
+        decision = self._decision() if self.communicator.is_root else Decision([], [], 0)
         return self.communicator.broadcast(decision)
 
     def _decision(self) -> Decision:
         """Return what is due now and comes next."""
         clock = Clock(self.model.step, self.wall_clock(), self.step_seconds, self.signalled)
         due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
-        steps = self._any_event.steps_ahead(clock)
-        return Decision(due, steps, self._batches_ahead(steps))
+        stages = self._stages(clock)
+        return Decision(due, stages, self._batches_ahead(sum(stages)))
+
+    def _stages(self, clock: Clock) -> Sequence[int]:
+        """Return the steps to each snapshot, if any, and to the next event."""
+        if self.series and self._most_snapshots:
+            return self.series.stages(clock, self._most_snapshots)
+        return [self._any_event.steps_ahead(clock)]
 
     def _batches_ahead(self, steps: int) -> int:
         """Return how many batches of `steps` steps may be left to the device."""
@@ -207,19 +223,60 @@ class TimeLoop:
             self._queue(decision)
             return
         self._finish(all_of_them=True)
+        before = self.model.step
         with self.timings.measure("advance"):
             start = time.perf_counter()
-            self.model.advance(decision.steps)
-            self.step_seconds = (time.perf_counter() - start) / decision.steps
+            snapshots = self._in_stages(decision.stages, self.model.advance)
+            seconds = time.perf_counter() - start
+        self.step_seconds = seconds / (self.model.step - before)
+        self._begin_series(snapshots)
 
     def _queue(self, decision: Decision) -> None:
         """Give the device steps; wait for the oldest of them if it has more than it needs."""
+        model = cast(RunsAhead, self.model)
+        before = self.model.step
+        waits: list[Callable[[], float]] = []
+
+        def give(steps: int) -> None:
+            waits.append(model.queue(steps))
+
         with self.timings.measure("advance"):
-            seconds = cast(RunsAhead, self.model).queue(decision.steps)
-        self._batches.append(Batch(decision.steps, seconds))
+            snapshots = self._in_stages(decision.stages, give)
+        steps = self.model.step - before
+        self._batches.append(Batch(steps, lambda: sum(wait() for wait in waits)))
         self._given += 1
+        self._begin_series(snapshots)
         self._wait_for_all_but(decision.ahead)
         self._finish()
+
+    def _in_stages(self, stages: Sequence[int], advance: Callable[[int], None]) -> Snapshots:
+        """Advance by all stages, or until the host should look; return copies of the state between.
+
+        Where a step cannot be taken, the frames before it are written.
+        """
+        *first, last = stages
+        until = time.monotonic() + SERIES_SECONDS
+        snapshots = Snapshots(self.model, len(first))
+        try:
+            for steps in first:
+                advance(steps)
+                snapshots.take()
+                if time.monotonic() > until or self.signals.received:
+                    return snapshots
+            advance(last)
+        except HybridNBodyError:
+            self._begin_series(snapshots)
+            self._finish(all_of_them=True)
+            raise
+        return snapshots
+
+    def _begin_series(self, snapshots: Snapshots) -> None:
+        """Begin to make frames of copies of the state, and keep what ends that."""
+        if not self.series or not snapshots.steps:
+            return
+        with self.timings.measure(self.series.name):
+            finish = self.series.begin(snapshots)
+        self._left.append(Left(self.series.name, self._given, finish))
 
     def _wait_for_all_but(self, number: int) -> None:
         """Wait until no more than `number` batches of steps are left to the device."""

@@ -29,6 +29,13 @@ class Role(Enum):
     WATCHED = "nowhere: it follows from the others, and only the guard looks at it"
 
 
+FRAME_ROLES = (Role.FRAME, Role.SHOWN)
+"""Roles of the fields that make up a frame."""
+
+SHARED_ROLES = (Role.STATIC, Role.SHOWN_ONCE)
+"""Roles of the fields that all frames share."""
+
+
 @dataclass(frozen=True)
 class Field:
     """A distributed array: global shape and meaning, and this rank's rows of it.
@@ -59,8 +66,9 @@ class Field:
         ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row
         is. The guard looks at them in place of the rows themselves.
     array : array, optional
-        This rank's rows on its device, of float64. The guard lets the device look at those of all
-        fields at once.
+        This rank's rows on its device, of float64 and in one piece: the numbers of `host`. The
+        guard lets the device look at those of all fields at once. That of a field of frames stays
+        the same array, whose numbers steps change.
     """
 
     name: str
@@ -134,6 +142,15 @@ class Device(Protocol):
 
         The place is counted through all rows; it is the size of the array if there is none.
         """
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """Return an array on the device, of no defined values."""
+
+    def copy(self, source: Any, target: Any) -> None:
+        """Copy an array in one piece into another one on the device."""
+
+    def hand_over(self, array: Any) -> Download:
+        """Begin to bring an array to the host that is not changed any more."""
 
 
 @dataclass(frozen=True)

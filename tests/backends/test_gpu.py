@@ -104,6 +104,22 @@ def test_small_copies_hold_what_the_arrays_held_wherever_they_are_fetched(fetche
         assert copy.nbytes == expected.nbytes
 
 
+ONE_BATCH = gpu_copies.BATCH_BYTES // 24
+"""Positions in as many bytes as come to the host at once."""
+
+
+@pytest.mark.parametrize("size", [0, 1, 331, ONE_BATCH, ONE_BATCH + 1])
+def test_an_array_that_is_handed_over_arrives(backend_name, size):
+    backend = make_backend(backend_name)
+    array = backend.empty((size, 3), np.float64)
+    assert array.shape == (size, 3)
+    array[...] = 1.5
+    array *= 2
+    copy = backend.hand_over(array)
+    np.testing.assert_array_equal(copy.rows(), np.full((size, 3), 3.0))
+    assert copy.nbytes == 24 * size
+
+
 MEMORY_ALLOCATION = 2
 """CUDA's error where there is no memory."""
 

@@ -14,10 +14,9 @@ from hybrid_nbody.files.run import open_run
 from hybrid_nbody.nbody.build import NBodyBuilder
 from hybrid_nbody.nbody.frames import Frames, every_nth, of_ids
 from hybrid_nbody.output.checkpoint import SAVED_ROLES
-from hybrid_nbody.output.trajectory import FRAME_ROLES, SHARED_ROLES
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.rows import slabs
-from hybrid_nbody.simulation.model import Field, fields_of
+from hybrid_nbody.simulation.model import FRAME_ROLES, SHARED_ROLES, Field, fields_of
 
 CONFIG = """\
 model: nbody

@@ -1,0 +1,114 @@
+"""Copies of a small state at several steps, taken faster than the host could look at each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from hybrid_nbody.simulation.model import FRAME_ROLES, Field, Model, fields_of
+from hybrid_nbody.simulation.schedule import Clock, Schedule
+
+MOST = 64
+"""Copies between two looks of the host, at most."""
+
+FEWEST = 4
+"""Fewer would save it little."""
+
+MOST_BYTES = 8 << 20
+"""Memory for those of one series."""
+
+
+class Snapshots:
+    """A state as it was at several steps, on the device of the only rank.
+
+    Parameters
+    ----------
+    model : Model
+        Has the state.
+    number : int
+        How many there will be: `most_snapshots` or fewer.
+
+    Attributes
+    ----------
+    fields : list of Field
+        What is copied: all that frames hold.
+    steps : list of int
+        When they were taken.
+    times : list of float
+        The same in simulated time.
+    """
+
+    def __init__(self, model: Model, number: int) -> None:
+        self.model = model
+        self.fields = fields_of(model, *FRAME_ROLES) if number else []
+        self._memory: dict[str, Any] = {
+            field.name: model.backend.empty((number, *field.array.shape), field.array.dtype)
+            for field in self.fields
+        }
+        self.steps: list[int] = []
+        self.times: list[float] = []
+
+    def take(self) -> None:
+        """Copy the present state."""
+        place = len(self.steps)
+        for field in self.fields:
+            self.model.backend.copy(field.array, self._memory[field.name][place])
+        self.steps.append(self.model.step)
+        self.times.append(self.model.time)
+
+    @property
+    def copies(self) -> dict[str, Any]:
+        """Return the copies of each field, by name: (steps, rows, …) of float64."""
+        return {name: memory[: len(self.steps)] for name, memory in self._memory.items()}
+
+
+def most_snapshots(model: Model) -> int:
+    """Return how many snapshots of the state of a model may be taken; 0 if it is not worth it.
+
+    All fields of its frames must be on its device as frames hold them.
+    """
+    fields = fields_of(model, *FRAME_ROLES)
+    if not all(_is_as_in_frames(field) for field in fields):
+        return 0
+    size = sum(field.array.nbytes for field in fields)
+    number = min(MOST, MOST_BYTES // max(size, 1))
+    return number if number >= FEWEST else 0
+
+
+def _is_as_in_frames(field: Field) -> bool:
+    """Return whether the array of a field is what a frame holds of it."""
+    array = field.array
+    if array is None or not isinstance(field.index, slice):
+        return False
+    return bool(array.dtype == field.dtype and array.shape == field.shape)
+
+
+@dataclass(frozen=True)
+class FrameSeries:
+    """Frames at steps at which nothing else happens: the state is copied, and the steps go on.
+
+    Attributes
+    ----------
+    name : str
+        Under which it is timed.
+    schedule : Schedule
+        Of the frames; it depends on the step alone.
+    others : Schedule
+        Of all else for which the loop has to stop.
+    begin : callable
+        Given copies of the state, begins what is done with frames; returns what ends it.
+    """
+
+    name: str
+    schedule: Schedule
+    others: Schedule
+    begin: Callable[[Snapshots], Callable[[], None]]
+
+    def stages(self, clock: Clock, most: int) -> list[int]:
+        """Return the steps from now on to each snapshot, `most` or fewer, and to the next event."""
+        end = self.others.steps_ahead(clock)
+        stops = [0]
+        while stops[-1] < end and len(stops) <= most + 1:
+            there = clock._replace(step=clock.step + stops[-1])
+            stops.append(min(stops[-1] + self.schedule.steps_ahead(there), end))
+        return [after - before for before, after in pairwise(stops)]
