@@ -121,12 +121,14 @@ class PlacedBodies:
         return SimpleNamespace(position=self.position)
 
 
-def test_pairs_are_found_among_bodies_whose_squares_overflow(alone):
-    position = [[0.0, 0.0, 0.0], [1e200, 0.0, 0.0], [1e200, 0.0, 0.0], [0.0, 0.1, 0.1]]
-    model = PlacedBodies(np.array(position), alone)
-    found = closest(0.15).found(model, dict)
-    assert found == {(0, 3): pytest.approx(0.02**0.5, rel=1e-14), (1, 2): 0.0}
-    assert closest(0.12).found(model, dict) == {(1, 2): 0.0}
+@pytest.mark.parametrize("far", [1e200, 1.5e308])
+def test_pairs_are_found_among_bodies_whose_distances_or_squares_overflow(alone, far):
+    near = np.random.default_rng(1).uniform(-1, 1, (60, 3))
+    position = np.concatenate([near, [[far, 0, 0], [-far, 0, 0], [-far, 0, 0]]])
+    found = closest(0.2).found(PlacedBodies(position, alone), dict)
+    expected = closest(0.2).found(PlacedBodies(near, alone), dict)
+    assert len(expected) > 3
+    assert found == expected | {(61, 62): 0.0}
 
 
 @pytest.mark.gpu

@@ -75,9 +75,9 @@ class Closest:
         position = model.communicator.concatenate(own)
         if not np.isfinite(position).all():
             return {}  # the guard says which body is lost
-        # by the largest component first: the squares of far distances overflow
-        tree = cKDTree(position)
-        near = tree.query_pairs(self.distance, p=np.inf, output_type="ndarray")
+        # by the largest component first: squares of far distances overflow, and all distances twice
+        tree = cKDTree(position / 2)
+        near = tree.query_pairs(self.distance / 2, p=np.inf, output_type="ndarray")
         first, second = near.T
         apart = np.linalg.norm(position[first] - position[second], axis=1)
         close = apart <= self.distance
