@@ -306,6 +306,9 @@ class TreeSums(Protocol):
         `rows`, (n, 5), stay.
         """
 
+    def set_accelerations(self, sums: Array, unit: float, acceleration: Array) -> None:
+        """Fill accelerations from sums, both (n, 3), and the unit of an acceleration."""
+
     def box(self, bodies: Array) -> NDArray[np.float64] | None:
         """Return the lowest and highest coordinates of bodies, (2, 3), on the host.
 

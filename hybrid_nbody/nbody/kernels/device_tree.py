@@ -85,6 +85,9 @@ class DeviceTree(Protocol):
     ) -> None:
         """Fill the rows of bodies; see `contract.TreeSums.fill_rows`."""
 
+    def set_accelerations(self, sums: Array, unit: float, acceleration: Array) -> None:
+        """Fill accelerations; see `contract.TreeSums.set_accelerations`."""
+
     def box(self, bodies: Array) -> Callable[[], NDArray[np.float64]]:
         """Begin to find the lowest and highest coordinates of one or more bodies.
 

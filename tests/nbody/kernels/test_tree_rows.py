@@ -7,11 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.bodies import make_backend
 
+from hybrid_nbody.nbody.kernels.cpu.sums import add_scaled, add_scaled_on_threads
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import Curve
 from hybrid_nbody.nbody.kernels.cpu.tree.rows import (
     box_of,
     fill_rows,
     reorder_rows,
+    scale_rows,
     sorted_bodies,
     unsort,
 )
@@ -90,6 +92,24 @@ def test_rows_have_positions_and_lengths_of_accelerations_in_their_units(number,
     np.testing.assert_array_equal(rows[:, 3], 7.0)
     expected = np.linalg.norm(acceleration / 1e200, axis=1)
     np.testing.assert_allclose(rows[:, 4], expected, rtol=1e-15, atol=0)
+
+
+@given(number=NUMBERS, seed=SEEDS, columns=st.integers(3, 5))
+def test_accelerations_are_sums_in_their_unit(number, seed, columns):
+    sums = rows_of(number, seed, columns)
+    acceleration = np.full((number, 3), np.nan)
+    scale_rows(sums, 0.3, acceleration)
+    np.testing.assert_array_equal(acceleration, 0.3 * sums[:, :3])
+
+
+@given(number=NUMBERS, seed=SEEDS)
+def test_threads_move_bodies_as_one_does(number, seed):
+    position = rows_of(number, seed, 3)
+    velocity = rows_of(number, seed + 1, 3)
+    expected = position.copy()
+    add_scaled(expected, 0.3, velocity)
+    add_scaled_on_threads(position, 0.3, velocity)
+    np.testing.assert_array_equal(position, expected)
 
 
 @given(number=NUMBERS, seed=SEEDS, columns=st.integers(1, 5))

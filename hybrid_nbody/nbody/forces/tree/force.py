@@ -102,8 +102,7 @@ class TreeForce(Force):
     def _accelerate(self, bodies: Array, timer: Timer) -> None:
         """Set the accelerations from sums over all bodies."""
         sums = self.tree.sums(bodies, potentials=False, timer=timer)
-        acceleration = self.bodies.state.acceleration
-        self.backend.xp.multiply(sums, self._unit, out=acceleration)
+        self.tree.tree.set_accelerations(sums, self._unit, self.bodies.state.acceleration)
 
     @property
     def _unit(self) -> float:

@@ -155,7 +155,8 @@ class Travels:
         finder.find(self.capacity)
         if self.communicator.size == 1:
             return Travel(finder.all_of_one_rank(), None, curve.order, bodies, curve, [])
-        parts, taken = finder.shared_out(self.costs[curve.order], self.exchange.partition)
+        costs = self._taken(self.costs, curve.order)
+        parts, taken = finder.shared_out(costs, self.exchange.partition)
         routes = Routes.agreed(self.backend, self.exchange.transport, self.communicator, taken)
         rows = routes.there(self.curves.taken(bodies, curve.order))
         cuts = finder.cuts(parts, self.communicator.size)

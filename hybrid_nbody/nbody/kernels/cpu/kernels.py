@@ -27,6 +27,7 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
     accelerations,
     accelerations_and_jerks,
     add_scaled,
+    add_scaled_on_threads,
     pack,
     pack_offsets,
     potentials,
@@ -39,6 +40,9 @@ from hybrid_nbody.nbody.precision import (
 )
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
+
+MANY = 1 << 15
+"""Bodies that one thread moves in the time that it takes to wake several."""
 
 
 class Kernels:
@@ -133,11 +137,16 @@ class Kernels:
 
     def kick(self, state: State, duration: float) -> None:
         """Change velocities: v += a `duration`."""
-        add_scaled(state.velocity, duration, state.acceleration)
+        self._add(state.velocity, duration, state.acceleration)
 
     def drift(self, state: State, duration: float) -> None:
         """Change positions: x += v `duration`."""
-        add_scaled(state.own_position, duration, state.velocity)
+        self._add(state.own_position, duration, state.velocity)
+
+    def _add(self, result: Array, factor: float, increment: Array) -> None:
+        """Add `factor` times an increment to a result, both (n, 3)."""
+        add = add_scaled_on_threads if len(result) >= MANY else add_scaled
+        add(result, factor, increment)
 
     def run(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
         """Take whole steps of a rank that owns every body; see the contract."""

@@ -152,6 +152,18 @@ def copy(source, target):
 @compiled
 def add_scaled(result, factor, increment):
     """Add ``factor * increment`` to `result`, both (n, 3)."""
-    for i in range(result.shape[0]):
+    add_scaled_rows(0, result.shape[0], result, factor, increment)
+
+
+@compiled_with_threads
+def add_scaled_on_threads(result, factor, increment):
+    """Do the same for many bodies: a thread alone would take longer than all for a force."""
+    on_threads(add_scaled_rows, 0, result.shape[0], (result, factor, increment))
+
+
+@linked
+def add_scaled_rows(first, last, result, factor, increment):
+    """Do the same for rows first … last - 1."""
+    for i in range(first, last):
         for axis in range(3):
             result[i, axis] += factor * increment[i, axis]

@@ -46,15 +46,19 @@ def curve_through(position: NDArray[np.float64], cube: Cube, words: int) -> Curv
     words : {1, 2}
         The words of the keys by which they are sorted.
     """
-    order = np.arange(len(position), dtype=np.int32)
-    keys = [np.empty(len(position), np.uint64) for _ in range(words)]
-    if not len(position):
+    number = len(position)
+    order = np.arange(number, dtype=np.int32)
+    keys = [np.empty(number, np.uint64) for _ in range(words)]
+    if not number:
         return Curve(order, tuple(keys))
-    for word in reversed(range(words)):
-        fill_keys(position[order] if word < words - 1 else position, cube, word, keys[word])
-        rows = np.arange(len(position), dtype=np.int32)
+    last = words - 1
+    fill_keys(position, cube, last, keys[last])
+    sort(keys[last], order)
+    for word in reversed(range(last)):
+        rows = np.arange(number, dtype=np.int32)
+        fill_keys(position[order], cube, word, keys[word])
         sort(keys[word], rows)
-        order = rows if word == words - 1 else order[rows]
+        order = order[rows]
         keys[word + 1 :] = [later[rows] for later in keys[word + 1 :]]
     return Curve(order, tuple(keys))
 

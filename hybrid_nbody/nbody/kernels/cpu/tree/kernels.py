@@ -24,7 +24,13 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     Output,
     Walk,
 )
-from hybrid_nbody.nbody.kernels.cpu.tree.rows import box_of, fill_rows, reorder_rows, unsort
+from hybrid_nbody.nbody.kernels.cpu.tree.rows import (
+    box_of,
+    fill_rows,
+    reorder_rows,
+    scale_rows,
+    unsort,
+)
 from hybrid_nbody.nbody.kernels.cpu.tree.walk import sum_forces
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import Expansion
@@ -71,6 +77,10 @@ class TreeSums:
     ) -> None:
         """Fill the rows of bodies from their positions and last accelerations."""
         fill_rows(position, acceleration, *units, rows)
+
+    def set_accelerations(self, sums: Vectors, unit: float, acceleration: Vectors) -> None:
+        """Fill accelerations from sums and the unit of an acceleration."""
+        scale_rows(sums, unit, acceleration)
 
     def box(self, bodies: Vectors) -> Vectors | None:
         """Return the lowest and highest coordinates; None if a number is not finite."""
@@ -175,9 +185,10 @@ class TreeSums:
         order = self.method.expansion.order
         cost = PAIRS_OF_A_TERM * math.comb(order + 6, 6)
         arrays = (tree.cells, tree.bodies, tree.expansions, self.method.tables)
+        summed = 0 if wanted == CELLS else len(tree.bodies.acceleration)
         while True:
             output = Output(
-                sums=np.zeros((len(tree.bodies.acceleration), 4)),
+                sums=np.empty((summed, 4)),
                 ends=np.zeros(len(roots), np.int8),
                 costs=np.zeros(len(roots)),
                 opened=np.zeros(len(tree.cells.first), bool),

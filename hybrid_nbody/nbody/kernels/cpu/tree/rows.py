@@ -8,7 +8,12 @@ import numpy as np
 from numba import get_num_threads, prange
 from numpy.typing import NDArray
 
-from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel
+from hybrid_nbody.backends.threads import on_threads
+from hybrid_nbody.nbody.kernels.cpu.compilers import (
+    compiled_parallel,
+    compiled_with_threads,
+    linked,
+)
 from hybrid_nbody.nbody.kernels.cpu.tree.curve import Curve
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import MASS, SortedBodies, empty_columns
 from hybrid_nbody.nbody.kernels.cube import box_around
@@ -35,6 +40,28 @@ def fill_rows(position, acceleration, length, unit, rows):
         y = acceleration[i, 1] / unit
         z = acceleration[i, 2] / unit
         rows[i, 4] = np.sqrt(x * x + (y * y + z * z))
+
+
+@compiled_with_threads
+def scale_rows(rows, factor, result):
+    """Fill `result` with rows of three numbers or more, the first three times a factor.
+
+    Parameters
+    ----------
+    rows : (N, 3 or more) array of float64
+    factor : float
+    result : (N, 3) array of float64
+        Filled.
+    """
+    on_threads(scale_some_rows, 0, result.shape[0], (rows, factor, result))
+
+
+@linked
+def scale_some_rows(first, last, rows, factor, result):
+    """Do the same for rows first … last - 1."""
+    for i in range(first, last):
+        for axis in range(3):
+            result[i, axis] = factor * rows[i, axis]
 
 
 def box_of(rows: Vectors) -> Vectors | None:
@@ -87,11 +114,11 @@ def sorted_bodies(rows: Vectors, curve: Curve) -> SortedBodies:
         Positions, masses and, if they are known, the lengths of the last accelerations.
     curve : Curve
     """
-    number = len(rows)
+    number, given = rows.shape
     bodies = SortedBodies(
         position=np.empty((number, 3)),
         mass=np.empty(number),
-        acceleration=np.ones(number),
+        acceleration=np.empty(number) if given > 4 else np.ones(number),
         columns=empty_columns(number),
     )
     if number:

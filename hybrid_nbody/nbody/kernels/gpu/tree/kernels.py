@@ -80,6 +80,10 @@ class DeviceTree:
         arguments = (position, acceleration, *map(np.float64, units), rows)
         self.launches.on_bodies("fill_rows", len(rows), number, *arguments)
 
+    def set_accelerations(self, sums: Array, unit: float, acceleration: Array) -> None:
+        """Fill accelerations from sums and the unit of an acceleration."""
+        self.backend.xp.multiply(sums, unit, out=acceleration)
+
     # ---- Along the curve -------------------------------------------------------------------------
 
     def box(self, bodies: Array) -> Callable[[], NDArray[np.float64]]:
