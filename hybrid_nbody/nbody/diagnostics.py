@@ -1,8 +1,9 @@
 """Energies, momenta and the shape of the system, with the same bits on any number of ranks."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -11,12 +12,22 @@ from numpy.typing import NDArray
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.few_bodies import MOST_FEW, radii_of_few, sums_of_few
 from hybrid_nbody.nbody.kernels.fields.field import Rotation
+from hybrid_nbody.nbody.kernels.measured import Measures
 from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.sums import BLOCK, reproducible_quantiles, sum_of_pieces
+from hybrid_nbody.parallel.sums import (
+    BLOCK,
+    MadeInPieces,
+    quantiles_of,
+    reproducible_quantiles,
+    sum_of,
+)
 from hybrid_nbody.simulation.model import Quantity
 
 Values = dict[str, float | tuple[float, ...]]
+
+Radii = Callable[[Sequence[float], Sequence[int]], list[float]]
+"""Given a centre and per cents, returns the radii that hold so much of the mass."""
 
 
 class Conserving(Protocol):
@@ -147,16 +158,36 @@ def measure(
     communicator : Communicator
         Every rank calls together.
     """
-    sums = sums_of_few(own, potential) if _are_few(number, communicator) else None
-    if sums is None:
-        sums = sum_of_pieces(
-            lambda first, last: terms_of(own.part(first, last), potential[first:last]),
-            len(own),
-            number,
-            communicator,
-        ).tolist()
+    if communicator.size == 1 and number <= MOST_FEW:
+        sums = sums_of_few(own, potential)
+        if sums is not None:
+            return _values(sums, partial(radii_of_few, own))
+
+    def terms(first: int, last: int) -> NDArray[np.float64]:
+        return terms_of(own.part(first, last), potential[first:last])
+
+    def radii(centre: Sequence[float], percents: Sequence[int]) -> list[float]:
+        distances = _distances(own.position, centre)
+        return reproducible_quantiles(distances, own.mass, percents, number, communicator)
+
+    sums = sum_of(MadeInPieces(terms, len(own)), number, communicator).tolist()
+    return _values(sums, radii)
+
+
+def measure_many(own: Measures, number: int, communicator: Communicator) -> Values:
+    """Return the same of many bodies, which need not be on the host."""
+
+    def radii(centre: Sequence[float], percents: Sequence[int]) -> list[float]:
+        return quantiles_of(own.about(centre), percents, number, communicator)
+
+    return _values(sum_of(own, number, communicator).tolist(), radii)
+
+
+def _values(sums: list[float], radii: Radii) -> Values:
+    """Return the quantities from the sums, and from a function that finds radii."""
     total, kinetic, potential_energy = sums[:3]
     center = [value / total for value in sums[3:6]] if total > 0 else sums[3:6]
+    found = radii(center, list(RADII.values())) if total > 0 else [math.nan] * len(RADII)
     return {
         "kinetic_energy": kinetic,
         "potential_energy": potential_energy,
@@ -165,28 +196,8 @@ def measure(
         "angular_momentum": tuple(sums[9:12]),
         "center_of_mass": tuple(center),
         "virial_ratio": 2 * kinetic / abs(potential_energy) if potential_energy else math.nan,
-        **_radii(own, center, total, number, communicator),
+        **dict(zip(RADII, found, strict=True)),
     }
-
-
-def _are_few(number: int, communicator: Communicator) -> bool:
-    """Return whether there are a few bodies, on one rank: others would wait for its sums."""
-    return communicator.size == 1 and number <= MOST_FEW
-
-
-def _radii(
-    own: Bodies, center: list[float], total: float, number: int, communicator: Communicator
-) -> dict[str, float]:
-    """Return the radii that hold parts of the total mass; NaN where there is none."""
-    if not total > 0:
-        return dict.fromkeys(RADII, math.nan)
-    percents = list(RADII.values())
-    if _are_few(number, communicator):
-        found = radii_of_few(own, center, percents)
-    else:
-        radius = _distances(own.position, center)
-        found = reproducible_quantiles(radius, own.mass, percents, number, communicator)
-    return dict(zip(RADII, found, strict=True))
 
 
 def terms_of(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -206,7 +217,7 @@ def terms_of(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]
     return terms
 
 
-def _distances(position: NDArray[np.float64], center: list[float]) -> NDArray[np.float64]:
+def _distances(position: NDArray[np.float64], center: Sequence[float]) -> NDArray[np.float64]:
     """Return the distances of positions from a centre, piece by piece to save memory."""
     distances = np.empty(len(position))
     for first in range(0, len(position), BLOCK):

@@ -12,9 +12,12 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies, LocalBodies
+from hybrid_nbody.nbody.diagnostics import Values
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.frames import EVERYTHING, Shown
 from hybrid_nbody.nbody.integrators.base import Integrator
+from hybrid_nbody.nbody.kernels import make_measuring
+from hybrid_nbody.nbody.kernels.measured import MANY, MeasuredBodies, Measuring
 from hybrid_nbody.simulation.model import Field, Model, Quantity, Role, Work
 
 
@@ -138,18 +141,34 @@ class NBodyModel:
 
     def diagnostics(self) -> dict[str, float | tuple[float, ...]]:
         """See `Model.diagnostics`."""
-        download = self.backend.download
         self.force.at(self.time)
         # before the copies of the bodies: a tree takes memory of its own for a while
-        potential = download(self.force.potential())
-        own = Bodies(
-            download(self.bodies.position), download(self.bodies.velocity), self.own_mass, self.ids
-        )
-        values = diagnostics.measure(own, potential, self.number, self.communicator)
+        potential = self.force.potential()
+        measured = self._many_measured if self.number >= MANY else self._measured
+        values = measured(potential)
         values, self.initial_energy = diagnostics.with_error(
             values, self.force, self.initial_energy
         )
         return values
+
+    def _measured(self, potential: Array) -> Values:
+        """Return the global quantities, measured on the host."""
+        download = self.backend.download
+        own = Bodies(
+            download(self.bodies.position), download(self.bodies.velocity), self.own_mass, self.ids
+        )
+        return diagnostics.measure(own, download(potential), self.number, self.communicator)
+
+    def _many_measured(self, potential: Array) -> Values:
+        """Return the same, measured on the device."""
+        mass = self.backend.upload(self.own_mass)
+        own = MeasuredBodies(self.bodies.position, self.bodies.velocity, mass, potential)
+        measures = self._measuring.of(own)
+        return diagnostics.measure_many(measures, self.number, self.communicator)
+
+    @cached_property
+    def _measuring(self) -> Measuring:
+        return make_measuring(self.backend)
 
     def fields(self) -> dict[str, Field]:
         """See `Model.fields`."""

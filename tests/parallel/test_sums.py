@@ -12,9 +12,10 @@ from support.ranks import on_threads, same_bits, this_rank
 from hybrid_nbody.parallel import sums
 from hybrid_nbody.parallel.sums import (
     BLOCK,
+    MadeInPieces,
     reproducible_quantiles,
     reproducible_sum,
-    sum_of_pieces,
+    sum_of,
 )
 
 TERMS = st.lists(st.floats(-1e300, 1e300) | st.floats(-10, 10), max_size=60)
@@ -81,7 +82,7 @@ def test_terms_made_piece_by_piece_have_the_sum_of_all_at_once(monkeypatch, numb
         sizes.append(last - first)
         return terms[first:last].copy()
 
-    found = sum_of_pieces(made, number, number, this_rank())
+    found = sum_of(MadeInPieces(made, number), number, this_rank())
     assert same_bits(found, reproducible_sum(terms, number, this_rank()))
     assert sum(sizes) == number * (1 if at_once or not number else 2)
     assert max(sizes) <= (number if at_once else BLOCK)
@@ -182,8 +183,9 @@ def test_a_search_of_several_rounds_tells_neighbouring_numbers_apart(monkeypatch
     for _ in range(6):
         values.append(math.nextafter(values[-1], 2))
     rows = np.array([values, np.ones(7)]).T
-    for thresholds in (2, 3, 2048):
-        monkeypatch.setattr(sums, "THRESHOLDS", thresholds)
+    for bits in (1, 3, 11):
+        monkeypatch.setattr(sums, "INTERVAL_BITS", bits)
+        monkeypatch.setattr(sums, "INTERVALS", 1 << bits)
         assert median_over(pieces(rows, [3]), 7) == values[3]
 
 

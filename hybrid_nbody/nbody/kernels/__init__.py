@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.cpu.fields import Fields as CpuFields
     from hybrid_nbody.nbody.kernels.cpu.kernels import Counter as CpuCounter
     from hybrid_nbody.nbody.kernels.cpu.kernels import Kernels as CpuKernels
+    from hybrid_nbody.nbody.kernels.cpu.measures import Measuring as CpuMeasuring
     from hybrid_nbody.nbody.kernels.cpu.systems import Systems as CpuSystems
     from hybrid_nbody.nbody.kernels.cpu.tree.kernels import TreeSums as CpuTreeSums
     from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
@@ -23,15 +24,18 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.gpu.fields import Fields as GpuFields
     from hybrid_nbody.nbody.kernels.gpu.kernels import Counter as GpuCounter
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels as GpuKernels
+    from hybrid_nbody.nbody.kernels.gpu.measures import Measuring as GpuMeasuring
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels as GpuSymmetric
     from hybrid_nbody.nbody.kernels.gpu.systems import Systems as GpuSystems
     from hybrid_nbody.nbody.kernels.gpu.tree.kernels import DeviceTree as GpuTree
     from hybrid_nbody.nbody.kernels.hybrid.kernels import Kernels as HybridKernels
+    from hybrid_nbody.nbody.kernels.measured import Measuring
     from hybrid_nbody.nbody.kernels.pair_sums import SymmetricKernels
     from hybrid_nbody.nbody.kernels.small_systems import Systems
     from hybrid_nbody.nbody.state import State
 
     KERNELS: tuple[type[Kernels], ...] = (CpuKernels, GpuKernels, HybridKernels)
+    MEASURING: tuple[type[Measuring], ...] = (CpuMeasuring, GpuMeasuring)
     TREE_SUMS: tuple[type[TreeSums], ...] = (CpuTreeSums,)
     DEVICE_TREES: tuple[type[DeviceTree], ...] = (GpuTree,)
     FIELDS: tuple[type[Fields], ...] = (CpuFields, GpuFields)
@@ -109,6 +113,13 @@ def make_device_tree(
 def make_fields(backend: "Backend", fields: "Sequence[ExternalField]") -> "Fields":
     """Return the sum of external fields on the device of a backend."""
     made: Fields = backend.kernels(__name__, "fields").Fields(backend, fields)
+    return made
+
+
+def make_measuring(backend: "Backend") -> "Measuring":
+    """Return what measures the bodies that the device of a backend holds."""
+    holder = backend.holder
+    made: Measuring = holder.kernels(__name__, "measures").Measuring(holder)
     return made
 
 

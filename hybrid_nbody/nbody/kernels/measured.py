@@ -1,0 +1,44 @@
+"""What diagnostics measure, as the kernels of all devices see it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.parallel.sums import Terms, Weights
+
+MANY = 1 << 16
+"""Bodies of all ranks from which the device of each measures its own."""
+
+TERMS = 12
+"""Sums to which each body adds: see `hybrid_nbody.nbody.diagnostics.terms_of`."""
+
+
+class MeasuredBodies(NamedTuple):
+    """A rank's n bodies on its device, in float64.
+
+    Attributes
+    ----------
+    position, velocity : (n, 3) array
+    mass : (n,) array
+    potential : (n,) array
+        In units of velocity squared.
+    """
+
+    position: Array
+    velocity: Array
+    mass: Array
+    potential: Array
+
+
+class Measures(Terms, Protocol):
+    """What a rank knows of its bodies: the terms of sums, `TERMS` of each body."""
+
+    def about(self, centre: Sequence[float]) -> Weights:
+        """Return the distances of the bodies from a centre, weighted by their masses."""
+
+
+class Measuring(Protocol):
+    """What measures bodies on a device."""
+
+    def of(self, bodies: MeasuredBodies) -> Measures:
+        """Return the measures of some bodies."""
