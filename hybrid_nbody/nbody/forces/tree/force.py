@@ -172,6 +172,7 @@ class TreeForce(Force):
 
     def fields(self) -> list[Field]:
         """Return the last accelerations."""
+        array = self.bodies.acceleration
         return [
             Field(
                 name=ACCELERATION,
@@ -182,6 +183,8 @@ class TreeForce(Force):
                 index=self.own,
                 host=self._acceleration_rows,
                 role=Role.INTERNAL,
+                start=lambda: self.backend.start_download(array),
+                array=array,
             )
         ]
 
