@@ -269,7 +269,7 @@ class NBodyBuilder:
         self.solver = self._chosen(number, placement.backends, saved)
         check_backends(self.solver.name, placement.backends)
         beforehand = placement.backend.compiled_beforehand
-        communicator.first_on_node(lambda device: self._compile(device, pair_force), beforehand)
+        communicator.first_on_node(partial(self._compile, pair_force, number), beforehand)
 
         calibrate = partial(self._calibrate, placement, number, pair_force)
         partition = shares(compute, number, placement, calibrate)
@@ -287,11 +287,12 @@ class NBodyBuilder:
             return Choice(name, "the run began with it")
         return chosen(wanted_of(self.config, number), backends)
 
-    def _compile(self, device: Backend, pair_force: PairForce) -> None:
+    def _compile(self, pair_force: PairForce, number: int, device: Backend) -> None:
         """Compile what the run needs: direct sums also to compare ranks, or at no cost on a GPU."""
         force = FORCES[self.solver.name]
         sums = force.direct_sums or device.runs_ahead or self.communicator.size > 1
-        compile_kernels(device, pair_force, INTEGRATORS[self.config.time.integrator].jerks, sums)
+        jerks = INTEGRATORS[self.config.time.integrator].jerks
+        compile_kernels(device, pair_force, number, jerks, sums)
         force.compile(device, pair_force, self.config.gravity.accuracy)
 
     def _calibrate(self, placement: Placement, number: int, pair_force: PairForce) -> list[float]:

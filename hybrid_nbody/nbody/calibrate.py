@@ -1,12 +1,15 @@
 """Short runs of the kernels: to compile them before time counts, and to measure speeds of ranks."""
 
 import time
+from dataclasses import replace
+
+import numpy as np
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.initial_conditions import random_box
 from hybrid_nbody.nbody.integrators.hermite import make_scratch
-from hybrid_nbody.nbody.kernels import make_kernels
+from hybrid_nbody.nbody.kernels import make_kernels, make_measuring
 from hybrid_nbody.nbody.kernels.contract import (
     Corrected,
     Criterion,
@@ -15,6 +18,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     Kernels,
     PairForce,
 )
+from hybrid_nbody.nbody.kernels.measured import MANY, TERMS, MeasuredBodies
 from hybrid_nbody.nbody.sources import given_order
 from hybrid_nbody.nbody.stages import LEAPFROG, StepPlan
 from hybrid_nbody.nbody.state import State, make_state, set_order
@@ -70,7 +74,7 @@ def make_bodies(
 
 
 def compile_kernels(
-    backend: Backend, pair_force: PairForce, jerks: bool = False, sums: bool = True
+    backend: Backend, pair_force: PairForce, number: int, jerks: bool = False, sums: bool = True
 ) -> None:
     """Run every kernel of a device once, so that all are compiled before time counts.
 
@@ -78,6 +82,8 @@ def compile_kernels(
     ----------
     backend : Backend
     pair_force : PairForce
+    number : int
+        Bodies of all ranks: some kernels are for many of them.
     jerks : bool, optional
         Whether the kernels of Hermite's scheme, which are many, are to be compiled, too.
     sums : bool, optional
@@ -90,7 +96,23 @@ def compile_kernels(
         _compile_sums(backend, kernels, state)
     if jerks:
         _compile_hermite(backend, kernels, state)
+    if number >= MANY:
+        _compile_for_many(backend, kernels, state)
     backend.synchronize()
+
+
+def _compile_for_many(backend: Backend, kernels: Kernels, state: State) -> None:
+    """Run every kernel once that only a system of many bodies needs."""
+    many = backend.zeros((MANY, 3), "f8")
+    kernels.kick(replace(state, velocity=many, acceleration=many), 0.0)
+    mass = backend.zeros(2, "f8")
+    measured = MeasuredBodies(state.own_position, state.velocity, mass, mass)
+    measures = make_measuring(backend).of(measured)
+    measures.largest()
+    measures.parts(np.zeros(TERMS, np.int64), 1)
+    distances = measures.about([0.0, 0.0, 0.0])
+    none = np.zeros(1, np.int64)
+    distances.between(none, distances.most()[:1].view(np.int64), none, 0)
 
 
 def _compile_sums(backend: Backend, kernels: Kernels, state: State) -> None:

@@ -27,7 +27,7 @@ from hybrid_nbody.simulation.model import Quantity
 Values = dict[str, float | tuple[float, ...]]
 
 Radii = Callable[[Sequence[float], Sequence[int]], list[float]]
-"""Given a centre and per cents, returns the radii that hold so much of the mass."""
+"""Given a centre and percentages, returns the radii that hold these shares of the mass."""
 
 
 class Conserving(Protocol):
@@ -175,7 +175,7 @@ def measure(
 
 
 def measure_many(own: Measures, number: int, communicator: Communicator) -> Values:
-    """Return the same of many bodies, which need not be on the host."""
+    """Measure many bodies on their device, given their measures; returns what `measure` does."""
 
     def radii(centre: Sequence[float], percents: Sequence[int]) -> list[float]:
         return quantiles_of(own.about(centre), percents, number, communicator)
@@ -186,15 +186,15 @@ def measure_many(own: Measures, number: int, communicator: Communicator) -> Valu
 def _values(sums: list[float], radii: Radii) -> Values:
     """Return the quantities from the sums, and from a function that finds radii."""
     total, kinetic, potential_energy = sums[:3]
-    center = [value / total for value in sums[3:6]] if total > 0 else sums[3:6]
-    found = radii(center, list(RADII.values())) if total > 0 else [math.nan] * len(RADII)
+    centre = [value / total for value in sums[3:6]] if total > 0 else sums[3:6]
+    found = radii(centre, list(RADII.values())) if total > 0 else [math.nan] * len(RADII)
     return {
         "kinetic_energy": kinetic,
         "potential_energy": potential_energy,
         "total_energy": kinetic + potential_energy,
         "momentum": tuple(sums[6:9]),
         "angular_momentum": tuple(sums[9:12]),
-        "center_of_mass": tuple(center),
+        "center_of_mass": tuple(centre),
         "virial_ratio": 2 * kinetic / abs(potential_energy) if potential_energy else math.nan,
         **dict(zip(RADII, found, strict=True)),
     }
@@ -217,12 +217,12 @@ def terms_of(own: Bodies, potential: NDArray[np.float64]) -> NDArray[np.float64]
     return terms
 
 
-def _distances(position: NDArray[np.float64], center: Sequence[float]) -> NDArray[np.float64]:
+def _distances(position: NDArray[np.float64], centre: Sequence[float]) -> NDArray[np.float64]:
     """Return the distances of positions from a centre, piece by piece to save memory."""
     distances = np.empty(len(position))
     for first in range(0, len(position), BLOCK):
         part = slice(first, first + BLOCK)
-        distances[part] = np.sqrt(_squares(position[part] - center))
+        distances[part] = np.sqrt(_squares(position[part] - centre))
     return distances
 
 

@@ -33,6 +33,7 @@ MADE_AT_ONCE = 1 << 13
 """Terms up to which all are made at once."""
 
 INTERVAL_BITS = 11
+"""Bits of a pattern that one round of the search for quantiles finds."""
 
 INTERVALS = 1 << INTERVAL_BITS
 """Intervals in which one round of the search for quantiles counts."""
@@ -192,7 +193,7 @@ def reproducible_quantiles(
 def quantiles_of(
     own: Weights, percents: Sequence[int], number: int, communicator: Communicator
 ) -> list[float]:
-    """Return the same of weights wherever they are.
+    """Return quantiles of weights on any device; parameters as in `reproducible_quantiles`.
 
     Nothing is sorted or gathered: each round counts the weights in `INTERVALS` intervals of bit
     patterns, whose order is that of the non-negative numbers that they stand for, and narrows the
@@ -206,7 +207,7 @@ def quantiles_of(
     quantiles = np.arange(len(percents))
     wanted = None
     while (high - low > 1).any():
-        shift = shifts_to(high - low)
+        shift = interval_bits(high - low)
         counts = communicator.sum(own.between(low, high, shift, exponent))
         reached = below[:, None] + counts.cumsum(axis=1)
         wanted = wanted or parts_of(int(reached[0, -1]), percents)
@@ -223,9 +224,9 @@ def exponent_of(heaviest: float, number: int) -> int:
     return int(bits_of(number) - np.frexp(heaviest)[1])
 
 
-def shifts_to(lengths: Integers) -> Integers:
-    """Return the bits of the intervals into which ranges of patterns are cut."""
-    return np.array([max((int(length) - 1 >> INTERVAL_BITS).bit_length(), 0) for length in lengths])
+def interval_bits(lengths: Integers) -> Integers:
+    """Return the shift, for each range of patterns, that cuts it into `INTERVALS` or fewer."""
+    return np.array([(int(length) - 1 >> INTERVAL_BITS).bit_length() for length in lengths])
 
 
 class SortedWeights:

@@ -7,7 +7,8 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.parallel.sums import Terms, Weights
 
 MANY = 1 << 16
-"""Bodies of all ranks from which the device of each measures its own."""
+"""Bodies of all ranks from which each rank's device measures its own, and of a rank from which all
+of its threads move them."""
 
 TERMS = 12
 """Sums to which each body adds: see `hybrid_nbody.nbody.diagnostics.terms_of`."""

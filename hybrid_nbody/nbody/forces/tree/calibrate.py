@@ -70,7 +70,8 @@ def grow_sample(backend: Backend, settings: Settings) -> TreeSums:
     tree.box(bodies)
     none = backend.zeros((0, 3), "f8")
     tree.fill_rows(none, none, (1.0, 1.0), backend.zeros((0, 5), "f8"))
-    tree.set_accelerations(backend.zeros((0, 4), "f8")[:, :3], 1.0, none)
+    sums = backend.zeros((2, 4), "f8")[:, :3]  # with gaps, as those of a force
+    tree.set_accelerations(sums, 1.0, backend.zeros((2, 3), "f8"))
     curve = tree.curve(bodies, CUBE, 1)
     tree.put_back(tree.taken(bodies, curve.order), curve.order)
     finder = PartFinder(tree, curve, backend, lambda counts: counts)

@@ -32,6 +32,7 @@ from hybrid_nbody.nbody.kernels.cpu.sums import (
     pack_offsets,
     potentials,
 )
+from hybrid_nbody.nbody.kernels.measured import MANY
 from hybrid_nbody.nbody.precision import (
     PRECISIONS,
     Precision,
@@ -40,9 +41,6 @@ from hybrid_nbody.nbody.precision import (
 )
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
-
-MANY = 1 << 15
-"""Bodies that one thread moves in the time that it takes to wake several."""
 
 
 class Kernels:

@@ -24,16 +24,10 @@ PITCH = 16
 
 
 class Measuring:
-    """Measures bodies by the threads of this rank.
-
-    Parameters
-    ----------
-    backend : Backend
-        Has given Numba its threads.
-    """
+    """Measures bodies by the threads that a backend has given to Numba."""
 
     def __init__(self, backend: Backend) -> None:
-        self.backend = backend
+        backend.use()
 
     def of(self, bodies: MeasuredBodies) -> "BodyMeasures":
         """Return the measures of some bodies."""

@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         double x = r[0] - centre[0], y = r[1] - centre[1], z = r[2] - centre[2];
         distance[i] = sqrt(x * x + y * y + z * z);
         farthest = max(farthest, (Word)__double_as_longlong(distance[i]));
-        heaviest = max(heaviest, (Word)__double_as_longlong(mass[i]));
+        heaviest = max(heaviest, (Word)__double_as_longlong(fabs(mass[i])));  // never -0.0
     }
     farthest = largest_of_warp(farthest);
     heaviest = largest_of_warp(heaviest);

@@ -46,7 +46,7 @@ class Measuring:
         return BodyMeasures(self, bodies)
 
     def found(self, name: str, number: int, arguments: Sequence[Any], size: int) -> Integers:
-        """Return the numbers, `size` of them, that a kernel over bodies finds from zeros."""
+        """Launch a kernel over bodies; return its `size` integers, which begin as zeros."""
         numbers = self.backend.zeros(size, "i8")
         threads = min(max(number, 1), MOST_THREADS)
         self.module.launch(name, threads, THREADS, np.int32(number), *arguments, numbers)
