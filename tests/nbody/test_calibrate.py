@@ -5,13 +5,17 @@ import pytest
 from support import configs
 from support.bodies import make_backend, make_gravity
 from support.devices import hybrid
+from support.ranks import this_rank
 
-from hybrid_nbody.nbody import build, calibrate
+from hybrid_nbody.nbody import build, calibrate, diagnostics
 from hybrid_nbody.nbody.forces.tree import calibrate as tree_calibrate
 from hybrid_nbody.nbody.initial_conditions import plummer
-from hybrid_nbody.nbody.kernels import expansion_of, reference
+from hybrid_nbody.nbody.kernels import expansion_of, make_measuring, reference
 from hybrid_nbody.nbody.kernels.contract import PairForce
+from hybrid_nbody.nbody.kernels.cpu import measures
+from hybrid_nbody.nbody.kernels.cpu.sums import add_scaled_on_threads
 from hybrid_nbody.nbody.kernels.cpu.tree import kernels as tree_sums
+from hybrid_nbody.nbody.kernels.measured import MANY, MeasuredBodies
 
 LAW = PairForce("single", 0.1)
 
@@ -90,3 +94,22 @@ compute: {{backend: cpu, threads: 1}}
     maker = build.NBodyBuilder(configs.loads(text, "test.yaml"), alone)
     maker.fresh(maker.initial())
     assert asked == [sums]
+
+
+def test_what_many_bodies_need_is_compiled_beforehand():
+    backend = make_backend("cpu")
+    functions = (
+        add_scaled_on_threads,
+        measures.find_largest,
+        measures.add_parts,
+        measures.find_distances,
+        measures.count_masses,
+    )
+    calibrate.compile_kernels(backend, LAW, MANY, sums=False)
+    compiled = [list(function.signatures) for function in functions]
+    assert all(compiled)
+    kernels, state = calibrate.make_bodies(backend, LAW, MANY, MANY)
+    kernels.kick(state, 0.5)
+    own = MeasuredBodies(state.own_position, state.velocity, state.mass, state.mass)
+    diagnostics.measure_many(make_measuring(backend).of(own), MANY, this_rank())
+    assert [list(function.signatures) for function in functions] == compiled
