@@ -135,7 +135,10 @@ class Backend(ABC):
         return OnHost(copies[0] if len(copies) == 1 else np.stack(copies, axis=-1))
 
     def hand_over(self, array: Array) -> Download:
-        """Start to bring an array to the host; nobody changes the array from now on."""
+        """Start to bring an array to the host, as `start_download`, that stays as it is.
+
+        Where the download reads the array itself later, no copy of it is made.
+        """
         return self.start_download(array)
 
     @abstractmethod

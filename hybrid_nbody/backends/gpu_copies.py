@@ -171,7 +171,7 @@ class PartOfBatch(Download):
 
 
 class HandedOver(Download):
-    """An array of at most `BATCH_BYTES` on the GPU that nobody changes any more.
+    """The download of an array of at most `BATCH_BYTES` on the GPU that stays as it is.
 
     Parameters
     ----------
@@ -219,7 +219,7 @@ class Copies:
         return Snapshot(self._backend, self._copy(array))
 
     def hand_over(self, array: Array) -> Download:
-        """Take an array in one piece that nobody changes any more, and make no copy on the GPU."""
+        """Return the download of an array in one piece that stays as it is, without a copy."""
         if array.nbytes <= BATCH_BYTES:
             return HandedOver(self._backend, self._arrivals, array)
         return Snapshot(self._backend, array)

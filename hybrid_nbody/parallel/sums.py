@@ -6,7 +6,7 @@ order (the pre-rounding of Demmel & Nguyen, "Fast Reproducible Floating-Point Su
 """
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from typing import Any, Protocol
 
 import numpy as np
@@ -236,6 +236,7 @@ class SortedWeights:
         order = np.argsort(values)
         self._values = np.abs(values[order])  # no -0.0
         self._weights = weights[order]
+        self._reached = cache(self._sums_of_weights)  # every round asks for them
 
     def most(self) -> Floats:
         """See `Weights`."""
@@ -255,7 +256,7 @@ class SortedWeights:
         counts: Integers = np.diff(self._reached(exponent)[places], axis=1)
         return counts
 
-    def _reached(self, exponent: int) -> Integers:
+    def _sums_of_weights(self, exponent: int) -> Integers:
         """Return the sum of the weights before each value, and of all."""
         grid = np.rint(np.ldexp(self._weights, exponent)).astype(np.int64)
         return np.concatenate([[0], grid.cumsum()])

@@ -31,6 +31,12 @@ class MeasuredBodies(NamedTuple):
     potential: Array
 
 
+def factors_of(exponent: int) -> tuple[float, float]:
+    """Return two numbers whose product is two to the power of an exponent, each in range."""
+    half = exponent // 2
+    return 2.0**half, 2.0 ** (exponent - half)
+
+
 class Measures(Terms, Protocol):
     """What a rank knows of its bodies: the terms of sums, `TERMS` of each body."""
 

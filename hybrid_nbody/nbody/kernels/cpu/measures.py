@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.threads import each_on_threads
 from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_with_threads, linked
-from hybrid_nbody.nbody.kernels.measured import TERMS, MeasuredBodies
+from hybrid_nbody.nbody.kernels.measured import TERMS, MeasuredBodies, factors_of
 from hybrid_nbody.parallel.sums import INTERVALS
 
 Floats = NDArray[np.float64]
@@ -85,8 +85,7 @@ class Distances:
         """Return the masses of the bodies in intervals of the patterns of their distances."""
         blocks = get_num_threads()
         found = np.zeros((blocks, len(low), INTERVALS), np.int64)
-        factors = (2.0 ** (exponent // 2), 2.0 ** (exponent - exponent // 2))  # each in range
-        intervals = (low, high, shift.astype(np.int64), factors)
+        intervals = (low, high, shift.astype(np.int64), factors_of(exponent))
         count_masses(blocks, self.distance.view(np.int64), self.mass, intervals, found)
         counts: Integers = found.sum(axis=0)
         return counts

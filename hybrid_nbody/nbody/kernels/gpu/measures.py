@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.nbody.kernels.measured import TERMS, MeasuredBodies
+from hybrid_nbody.nbody.kernels.measured import TERMS, MeasuredBodies, factors_of
 from hybrid_nbody.parallel.sums import INTERVALS
 
 SOURCE = Path(__file__).parent / "measures.cu"
@@ -113,7 +113,7 @@ class Distances:
         """Return the masses of the bodies in intervals of the patterns of their distances."""
         quantiles = len(low)
         ranges = self.kernels.backend.upload(np.concatenate([low, high, shift]))
-        factors = (2.0 ** (exponent // 2), 2.0 ** (exponent - exponent // 2))  # each in range
-        given = (self.distance, self.mass, np.int32(quantiles), ranges, *map(np.float64, factors))
+        factors = map(np.float64, factors_of(exponent))
+        given = (self.distance, self.mass, np.int32(quantiles), ranges, *factors)
         found = self.kernels.found("count_masses", len(self.mass), given, quantiles * INTERVALS)
         return found.reshape(quantiles, INTERVALS)
