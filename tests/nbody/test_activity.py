@@ -8,7 +8,7 @@ from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.kernels import make_counter
-from hybrid_nbody.nbody.kernels.gpu.kernels import COUNT_SOURCE
+from hybrid_nbody.nbody.kernels.gpu.activity import SOURCE
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.simulation.model import Role
 
@@ -89,5 +89,5 @@ def test_the_map_over_ranks(backend, communicator, cells, number):
 
 @pytest.mark.parametrize("architecture", architectures())
 def test_the_cuda_source_compiles(architecture):
-    cubin = compile_to_cubin(COUNT_SOURCE.read_text(), words_for({}), architecture)
+    cubin = compile_to_cubin(SOURCE.read_text(), words_for({}), architecture)
     assert b"count\0" in cubin

@@ -12,8 +12,8 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
         PairForce,
         TreeSums,
     )
+    from hybrid_nbody.nbody.kernels.cpu.activity import Counter as CpuCounter
     from hybrid_nbody.nbody.kernels.cpu.fields import Fields as CpuFields
-    from hybrid_nbody.nbody.kernels.cpu.kernels import Counter as CpuCounter
     from hybrid_nbody.nbody.kernels.cpu.kernels import Kernels as CpuKernels
     from hybrid_nbody.nbody.kernels.cpu.measures import Measuring as CpuMeasuring
     from hybrid_nbody.nbody.kernels.cpu.systems import Systems as CpuSystems
@@ -21,8 +21,8 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
     from hybrid_nbody.nbody.kernels.expansions import Expansion
     from hybrid_nbody.nbody.kernels.fields.field import ExternalField, Fields
+    from hybrid_nbody.nbody.kernels.gpu.activity import Counter as GpuCounter
     from hybrid_nbody.nbody.kernels.gpu.fields import Fields as GpuFields
-    from hybrid_nbody.nbody.kernels.gpu.kernels import Counter as GpuCounter
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels as GpuKernels
     from hybrid_nbody.nbody.kernels.gpu.measures import Measuring as GpuMeasuring
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels as GpuSymmetric
@@ -141,5 +141,6 @@ def make_systems(backend: "Backend", mass: Any, eps2: Any) -> "Systems":
 
 def make_counter(backend: "Backend", cells: int) -> "ActivityCounter":
     """Return the `contract.ActivityCounter` of a backend for `cells` cells along each side."""
-    counter: ActivityCounter = backend.kernels(__name__).Counter(backend, cells)
+    holder = backend.holder
+    counter: ActivityCounter = holder.kernels(__name__, "activity").Counter(holder, cells)
     return counter

@@ -1,6 +1,6 @@
 """Gravity on a GPU (CUDA through CuPy): an implementation of `hybrid_nbody.nbody.kernels.contract`.
 
-The kernels are in ``pair_force.cu``; that of the activity map is in ``activity.cu``.
+The kernels are in ``pair_force.cu``.
 """
 
 import functools
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
@@ -29,7 +28,6 @@ from hybrid_nbody.nbody.state import Sources, State
 
 SOURCE = Path(__file__).with_name("pair_force.cu")
 HEADERS = tuple(map(SOURCE.with_name, ("totals.cuh", "moves.cuh", "few_bodies.cuh")))
-COUNT_SOURCE = SOURCE.with_name("activity.cu")
 OPTIONS = (*FLUSH_DENORMALS, f"-I{SOURCE.parent}")
 """Options of NVRTC that ``pair_force.cu`` is compiled with."""
 
@@ -358,26 +356,3 @@ class Kernels:
 def _grid(threads: int, components: int) -> tuple[int, int]:
     """Return the blocks that give every component as many threads."""
     return -(-threads // THREADS), components
-
-
-# --- the activity map -----------------------------------------------------------------------------
-
-
-class Counter:
-    """Counts bodies on one GPU; see `hybrid_nbody.nbody.kernels.contract.ActivityCounter`."""
-
-    def __init__(self, backend: GpuBackend, cells: int) -> None:
-        self.backend = backend
-        self.cells = cells
-        self.module = CudaModule(backend, COUNT_SOURCE, {})
-        self.module.load("count")
-        self.counts = backend.zeros((cells, cells), "i4")
-
-    def count(self, position: Array) -> NDArray[np.int32]:
-        """Return the (D, D) counts on the host, valid until the next call."""
-        self.counts.fill(0)
-        number = len(position)
-        sizes = (np.int32(number), position, np.int32(self.cells))
-        self.module.launch("count", number, THREADS, *sizes, self.counts)
-        counts: NDArray[np.int32] = self.backend.download(self.counts)
-        return counts

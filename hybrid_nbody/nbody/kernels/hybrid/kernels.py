@@ -13,7 +13,6 @@ from hybrid_nbody.backends.hybrid import HybridBackend
 from hybrid_nbody.backends.timing import seconds_of
 from hybrid_nbody.nbody.kernels import (
     contract,
-    make_counter,
     make_kernels,
     make_symmetric_kernels,
 )
@@ -347,8 +346,3 @@ class Kernels:
         self.share = share
         self.readings = Readings()
         self.backend.helping = self.count > 0
-
-
-def Counter(backend: HybridBackend, cells: int) -> contract.ActivityCounter:
-    """Return the counter of the main device, which holds the positions."""
-    return make_counter(backend.main, cells)
