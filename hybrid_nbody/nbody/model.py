@@ -12,6 +12,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies, LocalBodies
+from hybrid_nbody.nbody.copies import Motion, StateCopies
 from hybrid_nbody.nbody.diagnostics import Values
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.frames import EVERYTHING, Shown
@@ -85,8 +86,12 @@ class NBodyModel:
 
     @property
     def time(self) -> float:
-        """Simulated time; a multiple of dt, so that rounding does not add up."""
-        return self.step * self.dt
+        """Simulated time."""
+        return self.time_at(self.step)
+
+    def time_at(self, step: int) -> float:
+        """Return the time of a step: a multiple of dt, so that rounding does not add up."""
+        return step * self.dt
 
     @property
     def work(self) -> Work:
@@ -133,6 +138,22 @@ class NBodyModel:
     def queue(self, steps: int) -> Callable[[], float]:
         """See `RunsAhead.queue`."""
         return begin(self.backend, lambda: self._advance(steps))
+
+    def queue_with_copies(
+        self, interval: int, copies: Mapping[str, Array]
+    ) -> Callable[[], float] | None:
+        """See `CopiesState.queue_with_copies`."""
+        if copies.keys() != {"bodies/position", "bodies/velocity"}:
+            return None
+        memory = Motion(copies["bodies/position"], copies["bodies/velocity"])
+        wanted = StateCopies(interval, memory)
+        steps = wanted.steps
+        start = self.backend.mark()
+        if not self.integrator.advance_with_copies(self.force, self.step, wanted):
+            return None
+        end = self.backend.mark()
+        self.step += steps
+        return lambda: self.backend.elapsed(start, end)
 
     def _advance(self, steps: int) -> None:
         self.integrator.advance(self.force, self.force.bodies, self.step, steps)

@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple, cast
 
 from hybrid_nbody.errors import HybridNBodyError
@@ -95,6 +96,17 @@ class Decision(NamedTuple):
     due: Sequence[int]
     stages: Sequence[int]
     ahead: int
+
+
+def next_alike(stages: Sequence[int]) -> tuple[int, int]:
+    """Return the steps of the next stage, and how many stages in a row have as many."""
+    alike = takewhile(lambda steps: steps == stages[0], stages)
+    return stages[0], len(list(alike))
+
+
+def no_fast_path(snapshots: Snapshots, interval: int, number: int) -> bool:
+    """Return that the steps to several snapshots cannot be queued at once."""
+    return False
 
 
 class TimeLoop:
@@ -240,8 +252,14 @@ class TimeLoop:
         def give(steps: int) -> None:
             waits.append(model.queue(steps))
 
+        def give_ahead(snapshots: Snapshots, interval: int, number: int) -> bool:
+            wait = snapshots.take_ahead(interval, number)
+            if wait:
+                waits.append(wait)
+            return wait is not None
+
         with self.timings.measure("advance"):
-            snapshots = self._in_stages(decision.stages, give)
+            snapshots = self._in_stages(decision.stages, give, give_ahead)
         steps = self.model.step - before
         self._batches.append(Batch(steps, lambda: sum(wait() for wait in waits)))
         self._given += 1
@@ -249,7 +267,12 @@ class TimeLoop:
         self._wait_for_all_but(decision.ahead)
         self._finish()
 
-    def _in_stages(self, stages: Sequence[int], advance: Callable[[int], None]) -> Snapshots:
+    def _in_stages(
+        self,
+        stages: Sequence[int],
+        advance: Callable[[int], None],
+        advance_far: Callable[[Snapshots, int, int], bool] = no_fast_path,
+    ) -> Snapshots:
         """Advance by all stages, or until the host should look; return copies of the state between.
 
         Where a step cannot be taken, the frames before it are written.
@@ -258,9 +281,11 @@ class TimeLoop:
         until = time.monotonic() + SERIES_SECONDS
         snapshots = Snapshots(self.model, len(first))
         try:
-            for steps in first:
-                advance(steps)
-                snapshots.take()
+            while len(snapshots.steps) < len(first):
+                steps, number = next_alike(first[len(snapshots.steps) :])
+                if not advance_far(snapshots, steps, number):
+                    advance(steps)
+                    snapshots.take()
                 if time.monotonic() > until or self.signals.received:
                     return snapshots
             advance(last)

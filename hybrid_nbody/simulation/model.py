@@ -296,6 +296,32 @@ class RunsAhead(Protocol):
         """
 
 
+@runtime_checkable
+class CopiesState(Protocol):
+    """A model whose device may copy the state of frames within its steps."""
+
+    def time_at(self, step: int) -> float:
+        """Return the simulated time of a step."""
+
+    def queue_with_copies(
+        self, interval: int, copies: Mapping[str, Any]
+    ) -> Callable[[], float] | None:
+        """Queue whole steps, and a copy of the state after every `interval` of them.
+
+        Parameters
+        ----------
+        interval : int
+        copies : mapping of str to array
+            Where the fields of frames go, by name: (number, rows, …), on the device.
+
+        Returns
+        -------
+        callable or None
+            Waits for the steps, and returns their seconds. None, nothing having been done, where
+            it is no faster than copies between batches of steps.
+        """
+
+
 class SavedState(Protocol):
     """A complete state in global order: a checkpoint, on disk or in memory.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from hybrid_nbody.simulation.model import FRAME_ROLES, Field, Model, fields_of
+from hybrid_nbody.simulation.model import FRAME_ROLES, CopiesState, Field, Model, fields_of
 from hybrid_nbody.simulation.schedule import Clock, Schedule
 
 MOST = 64
@@ -13,6 +13,10 @@ MOST = 64
 
 FEWEST = 4
 """Fewer would save it little."""
+
+MOST_STEPS = 128
+"""Steps between two snapshots, at most, for which a device is given several at once: after more of
+them, a pause for a copy is short."""
 
 MOST_BYTES = 8 << 20
 """Memory for those of one series."""
@@ -55,6 +59,34 @@ class Snapshots:
             self.model.backend.copy(field.array, self._memory[field.name][place])
         self.steps.append(self.model.step)
         self.times.append(self.model.time)
+
+    def take_ahead(self, interval: int, number: int) -> Callable[[], float] | None:
+        """Queue the steps to the next snapshots and their copies, at once.
+
+        Parameters
+        ----------
+        interval : int
+            Steps to the first of them, and from each to the next.
+        number : int
+            Of these snapshots.
+
+        Returns
+        -------
+        callable or None
+            Waits for the steps, and returns their seconds. None, nothing having been done, where
+            it is no faster than to take one after another.
+        """
+        model = self.model
+        if interval > MOST_STEPS or not isinstance(model, CopiesState):
+            return None
+        place = len(self.steps)
+        memory = {name: all_[place : place + number] for name, all_ in self._memory.items()}
+        wait = model.queue_with_copies(interval, memory)
+        if wait:
+            steps = range(model.step - (number - 1) * interval, model.step + 1, interval)
+            self.steps.extend(steps)
+            self.times.extend(map(model.time_at, steps))
+        return wait
 
     @property
     def copies(self) -> dict[str, Any]:

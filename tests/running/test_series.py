@@ -60,12 +60,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_frames_of_a_series_are_those_taken_one_by_one(folder, backend_name):
-    device = f"--set=compute.backend={backend_name}"
-    run("run", "few.yaml", device)
+@pytest.mark.parametrize("bodies", [65, 300])
+def test_frames_of_a_series_are_those_taken_one_by_one(folder, backend_name, bodies):
+    setting = (f"--set=compute.backend={backend_name}", f"--set=bodies.n={bodies}")
+    run("run", "few.yaml", *setting)
     series = contents("out")
     assert series["step"].tolist() == [*range(0, 200, 3), 200]
-    run("run", "few.yaml", device, "--overwrite", *ONE_BY_ONE)
+    run("run", "few.yaml", *setting, "--overwrite", *ONE_BY_ONE)
     one_by_one = contents("out")
     assert series.keys() == one_by_one.keys()
     for name, values in series.items():

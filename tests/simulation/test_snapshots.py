@@ -21,6 +21,7 @@ from hybrid_nbody.simulation.snapshots import (
     FEWEST,
     MOST,
     MOST_BYTES,
+    MOST_STEPS,
     FrameSeries,
     Snapshots,
     most_snapshots,
@@ -116,6 +117,45 @@ def test_a_device_that_runs_ahead_copies_them_too():
     assert frames_of(AheadModel(), EverySteps(15)) == frames_of(DeviceModel(), EverySteps(15))
 
 
+class CopyingModel(AheadModel):
+    """The same, whose device copies the state within its steps, if there are not too many."""
+
+    def __init__(self, number=5, most=4):
+        super().__init__(number)
+        self.most = most
+        self.groups = []
+
+    def time_at(self, step):
+        return 0.5 * step
+
+    def queue_with_copies(self, interval, copies):
+        if interval > self.most:
+            return None
+        number = len(next(iter(copies.values())))
+        for k in range(number):
+            self.advance(interval)
+            for name, memory in copies.items():
+                memory[k] = self.arrays[name]
+        self.groups.append((interval, number))
+        return lambda: 1e-3 * interval * number
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_a_device_copies_several_states_at_once_where_it_can(most):
+    model = CopyingModel(most=most)
+    assert frames_of(model, EverySteps(15)) == frames_of(DeviceModel(), EverySteps(15))
+    assert model.groups == ([(3, 4), (3, 4), (3, 3)] if most == 3 else [])
+
+
+def test_long_ways_between_snapshots_are_taken_one_by_one():
+    model = CopyingModel(most=MOST_STEPS + 1)
+    snapshots = Snapshots(model, 4)
+    assert snapshots.take_ahead(MOST_STEPS + 1, 2) is None
+    assert model.step == 0
+    assert snapshots.take_ahead(MOST_STEPS, 2)() == 1e-3 * 2 * MOST_STEPS
+    assert snapshots.steps == [MOST_STEPS, 2 * MOST_STEPS]
+
+
 def test_the_host_looks_again_after_a_while(monkeypatch):
     monkeypatch.setattr(loop, "SERIES_SECONDS", -1.0)
     called, copied = frames_of(DeviceModel(), EverySteps(15))
@@ -167,15 +207,21 @@ def test_where_it_is_not_worth_it_every_frame_is_an_event(series):
 # ---- What they hold ------------------------------------------------------------------------------
 
 
-def test_each_is_the_state_of_its_step():
-    model = DeviceModel()
+@pytest.mark.parametrize("at_once", [False, True])
+def test_each_is_the_state_of_its_step(at_once):
+    model = CopyingModel()
     snapshots = Snapshots(model, 3)
-    for step in (4, 6, 7):
-        model.advance(step - model.step)
-        snapshots.take()
+    model.advance(4)
+    snapshots.take()
+    if at_once:
+        snapshots.take_ahead(2, 2)
+    else:
+        for _ in range(2):
+            model.advance(2)
+            snapshots.take()
     model.advance(1)
-    assert snapshots.steps == [4, 6, 7]
-    assert snapshots.times == [2.0, 3.0, 3.5]
+    assert snapshots.steps == [4, 6, 8]
+    assert snapshots.times == [2.0, 3.0, 4.0]
     names = {field.name for field in snapshots.fields}
     assert names == {"bodies/position", "bodies/velocity"}
     for k, step in enumerate(snapshots.steps):

@@ -142,7 +142,7 @@ KINDS = {
     "double": np.dtype("f8"),
     "GridBarrier": np.dtype("u8"),
     "EarlyPush": EARLY_PUSH,
-    "Moves": MOVES,
+    "Moves": np.dtype(f"V{MOVES.itemsize}"),
     "Motion": np.dtype("f8"),
     "PeerBarrier": BARRIER,
 }
@@ -174,5 +174,5 @@ def check_argument(argument, kind, pointer, text):
     if argument.ndim == 0:
         assert not pointer, text
         return
-    assert pointer or (argument.dtype.names is not None and argument.shape == (1,)), text
+    assert pointer or (argument.dtype.kind == "V" and argument.shape == (1,)), text
     assert argument.flags.c_contiguous, text

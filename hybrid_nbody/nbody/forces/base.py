@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.kernels.contract import (
     HermiteFormulas,
     HermitePlan,
@@ -168,6 +169,15 @@ class Force(Protocol):
     def run(self, plan: StepPlan, steps: int) -> bool:
         """Take steps on a fast path; return False, having done nothing, where there is none."""
         return False
+
+    @property
+    def copies_state(self) -> bool:
+        """Return whether there is `run_with_copies`."""
+        return False
+
+    def run_with_copies(self, plan: StepPlan, steps: int, copies: StateCopies) -> None:
+        """Take steps on a fast path, with copies of the state, where `copies_state` is true."""
+        return None
 
 
 class JerkForce(Force, Protocol):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.bodies import DeviceBodies
+from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.forces.actions import BodyActions
 from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup, JerkForce
 from hybrid_nbody.nbody.kernels import make_kernels
@@ -303,6 +304,17 @@ class DirectForce(JerkForce):
         else:
             return False
         return True
+
+    @property
+    def copies_state(self) -> bool:
+        """Return whether one device holds every body, and copies it within its steps."""
+        return self.exchange.alone and self.kernels.run_with_copies is not None
+
+    def run_with_copies(self, plan: StepPlan, steps: int, copies: StateCopies) -> None:
+        """Take steps, with copies of the state among them, where `copies_state` is true."""
+        run = self.kernels.run_with_copies
+        assert run
+        self.timings.add_later("force", run(self.state, plan, steps, copies))
 
     def run_hermite(
         self, plan: HermitePlan, scratch: HermiteScratch, point: HermitePoint, steps: int

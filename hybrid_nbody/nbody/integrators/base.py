@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.forces.base import Force
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.simulation.timings import Timings
@@ -108,3 +109,11 @@ class Integrator(Protocol[AnyForce]):
         NumericalError
             On every rank, if a step cannot be taken.
         """
+
+    def advance_with_copies(self, force: AnyForce, step: int, copies: StateCopies) -> bool:
+        """Take the steps of all copies at once, from step number `step` on.
+
+        Return False, having done nothing, where that is no faster than to take a copy after every
+        `advance`.
+        """
+        return False

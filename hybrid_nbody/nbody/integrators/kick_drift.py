@@ -1,6 +1,7 @@
 """Steps of kicks and drifts under any force."""
 
 from hybrid_nbody.nbody.bodies import LocalBodies
+from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.forces.actions import BodyActions, StepClock
 from hybrid_nbody.nbody.forces.base import Force
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup
@@ -41,6 +42,14 @@ class KickDrift(Integrator[Force]):
             if not force.run(self.plan, number):
                 self._step_by_step(force, bodies, range(step, step + number))
             step += number
+
+    def advance_with_copies(self, force: Force, step: int, copies: StateCopies) -> bool:
+        """Take the steps of all copies, where the force copies the state."""
+        if not force.copies_state:
+            return False
+        for number in force.batches(step, copies.steps):
+            force.run_with_copies(self.plan, number, copies)
+        return True
 
     def _step_by_step(self, force: Force, bodies: LocalBodies, steps: range) -> None:
         """Queue every step by itself.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.parts import Essential, Parts
 from hybrid_nbody.nbody.kernels.units import Units
@@ -237,12 +238,13 @@ class Kernels(Protocol):
         What the log says of the choices that the kernels made, or nothing.
     skips_massless : bool
         Whether bodies after the last chunk are no sources.
-    hermite : HermiteFormulas
-        The formulas of Hermite's scheme.
     run_hermite : callable or None
         ``run_hermite(state, scratch, plan, point, steps)`` takes steps of a rank that owns every
         body in a compiled loop, from a `HermitePoint` on, and returns a `HermiteProgress`; it may
         pause within a step. None where a device has no such loop.
+    run_with_copies : callable or None
+        ``run_with_copies(state, plan, steps, copies)`` takes steps as `run` does and copies the
+        state among them. None where a device does that no faster than between two runs.
     """
 
     @property
@@ -260,6 +262,12 @@ class Kernels(Protocol):
         self,
     ) -> Callable[[State, HermiteScratch, HermitePlan, HermitePoint, int], HermiteProgress] | None:
         """Return the compiled loop over Hermite's steps, or None."""
+
+    @property
+    def run_with_copies(
+        self,
+    ) -> Callable[[State, StepPlan, int, StateCopies], Callable[[], float]] | None:
+        """Return what takes steps and copies the state among them, or None."""
 
     def sorter(self, state: State) -> "Sorter | None":
         """Return what sorts the sources of a rank that owns every body; None if nothing does."""

@@ -25,6 +25,7 @@ KERNELS = (
     b"combine",
     b"combine_accelerations_and_jerks",
     b"combine_move_and_pack",
+    b"combine_move_copy_and_pack",
     b"keep_middles",
     b"add_scaled",
 )

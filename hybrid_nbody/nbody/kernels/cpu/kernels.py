@@ -57,6 +57,7 @@ class Kernels:
     remark = ""
     skips_massless = True
     hermite = hermite
+    run_with_copies = None
 
     def __init__(self, backend: Backend, state: State, pair_force: PairForce):
         precision = PRECISIONS[pair_force.precision]

@@ -15,13 +15,13 @@ from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, checksum
 from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.backends.workspace import Workspace
-from hybrid_nbody.nbody.kernels.actions import KernelActions
+from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.gpu.order import MOST_BODIES as MOST_SORTED
 from hybrid_nbody.nbody.kernels.gpu.order import Sorter
-from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, StepGraphs, argument_of
+from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, Moves, StepGraphs
 from hybrid_nbody.nbody.precision import PRECISIONS, chunk_capacity, excludes_self
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
@@ -36,6 +36,9 @@ THREADS = 128
 
 STEPS_OF_A_LAUNCH = 8192
 """Most steps of a few bodies in one launch: signals are looked for between launches."""
+
+NEVER = np.iinfo(np.int32).max
+"""Steps between two copies of the state where there are none."""
 
 NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
 
@@ -145,6 +148,7 @@ class Kernels:
         self.tuning = tuning or tuning_for(backend.model, precision)
         self.working = PRECISIONS[precision].working
         self.eps2 = self.working(pair_force.eps2)
+        self.acceleration_unit = self.units.accelerations(pair_force.G)
         self.macros = self._macros(state)
         self.targets = int(self.macros["TARGETS"])
         self.jerk_targets = int(self.macros["JERK_TARGETS"])
@@ -153,7 +157,7 @@ class Kernels:
         self.slots = self.layout.slots(number)
         self.origin = backend.zeros((chunk_capacity(number), 3), "f8")
         self.packed = backend.zeros((self.slots, NUMBERS_PER_SOURCE[precision]), self.working)
-        self.middles = backend.zeros((2, len(self.origin), 3, 2), "f8")
+        self.middles = [backend.zeros((len(self.origin), 3, 2), "f8") for _ in range(2)]
         self.workspace = Workspace(backend.zeros)
         self.graphs = StepGraphs(self)
         self.encoded: dict[StepPlan, tuple[Array, Array]] = {}
@@ -199,13 +203,13 @@ class Kernels:
     def _scale(self, state: State) -> np.float64:
         """Return the factor of summed accelerations, with the mass where all are equal."""
         mass = 1.0 if state.common_mass is None else state.common_mass / self.units.mass
-        return np.float64(self.units.accelerations(self.pair_force.G) * mass)
+        return np.float64(self.acceleration_unit * mass)
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
         moving, relative = self._pack_moving(state, velocity)
         name = "accelerations_and_jerks"
-        scale = np.float64(self.units.accelerations(self.pair_force.G))
+        scale = np.float64(self.acceleration_unit)
         kernel = PairKernel(name, self.jerk_targets, scale, moving, relative[state.own])
         partial = self._sum_parts(state, kernel, 6)
         rate = np.float64(self.units.speed / self.units.length)
@@ -295,7 +299,16 @@ class Kernels:
         run = self._run_few if self.few_threads else self.graphs.run
         return begin(self.backend, lambda: run(state, plan, steps))
 
-    def _run_few(self, state: State, plan: StepPlan, steps: int) -> None:
+    def run_with_copies(
+        self, state: State, plan: StepPlan, steps: int, copies: StateCopies
+    ) -> Callable[[], float]:
+        """Queue whole steps, as `run` does, and the copies of the state that are due among them."""
+        run = self._run_few if self.few_threads else self.graphs.run_with_copies
+        return begin(self.backend, lambda: run(state, plan, steps, copies))
+
+    def _run_few(
+        self, state: State, plan: StepPlan, steps: int, copies: StateCopies | None = None
+    ) -> None:
         """Take all steps in one block of threads, which needs no launch between stages."""
         name = "run_steps" if state.common_mass is None else "run_steps_of_equal_masses"
         stages = (np.int32(len(plan.stages)), *self._encoded(plan))
@@ -307,8 +320,9 @@ class Kernels:
         sums = (*factors, self.eps2, state.chunks, state.starts)
         arguments = (*stages, *sizes, *bodies, *order, *sums)
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
-            count = np.int32(min(steps - done, STEPS_OF_A_LAUNCH))
-            self.module.launch_grid(name, (1,), (self.few_threads,), (count, *arguments))
+            count = min(steps - done, STEPS_OF_A_LAUNCH)
+            first = (np.int32(count), *_copies_argument(copies, state, count))
+            self.module.launch_grid(name, (1,), (self.few_threads,), (*first, *arguments))
 
     def _encoded(self, plan: StepPlan) -> tuple[Array, Array]:
         """Return the encoded stages of a plan, kept on the device."""
@@ -326,31 +340,44 @@ class Kernels:
             middles = self.middles[number % 2]
             self._launch("keep_middles", 3 * len(self.origin), chunks, *bodies, middles)
 
-    def step_force(self, state: State, moves: StepPlan, number: int) -> None:
+    def step_force(self, state: State, moves: Moves, number: int) -> None:
         """Fill ``state.acceleration`` from the packed sources, kick and drift, and pack again.
 
         Parameters
         ----------
         state : State
-        moves : StepPlan
+        moves : Moves
             Kicks and drifts until the next force.
         number : int
             Of the force: whether it is even says where the middle bodies are.
         """
-        if len(moves.stages) > MOST_MOVES:
+        if len(moves) > MOST_MOVES:
             self.accelerations(state)
-            moves.perform(KernelActions(self, state))
+            moves.perform(self, state)
             self.prepare_force(state, number + 1)
             return
         kernel = self._acceleration_kernel(state)
         partial = self._sum_parts(state, kernel, 3)
         sizes = (np.int32(self.slots), np.int32(self.owned), self.lengths, kernel.scale)
-        sums = (state.order, state.chunks, state.starts, partial, argument_of(moves))
+        sums = (state.order, state.chunks, state.starts, partial, moves.argument)
         bodies = (state.position, state.velocity, state.acceleration)
         middles = (self.middles[number % 2], self.middles[(number + 1) % 2])
-        arguments = (*sizes, *sums, *bodies, *middles, self.origin, self.packed)
+        arguments: tuple[Any, ...] = (*sizes, *sums, *bodies, *middles, self.origin, self.packed)
+        name = "combine_move_and_pack"
+        if moves.copy:
+            name = "combine_move_copy_and_pack"
+            arguments += (moves.copy.position, moves.copy.velocity)
         grid = _grid(self.slots + self.massless, 3)
-        self.module.launch_grid("combine_move_and_pack", grid, (THREADS,), arguments)
+        self.module.launch_grid(name, grid, (THREADS,), arguments)
+
+
+def _copies_argument(copies: StateCopies | None, state: State, steps: int) -> tuple[Any, ...]:
+    """Return what a block of few bodies is told of the copies among its next steps."""
+    if copies is None:
+        return np.int32(NEVER), np.int32(0), state.position, state.velocity
+    interval, since = np.int32(copies.interval), np.int32(copies.since)
+    memory = copies.pass_by(steps)
+    return interval, since, memory.position, memory.velocity
 
 
 def _grid(threads: int, components: int) -> tuple[int, int]:

@@ -11,20 +11,34 @@ extern "C" __global__ void add_scaled(int size, double *result, double factor,
     if (i < size) add_scaled_at(i, result, factor, increment);
 }
 
-// Kicks and drifts, as an argument of a kernel: from there they are read without waiting.
+// Kicks and drifts, as an argument of a kernel: from there they are read without waiting. Where a
+// step ends between them, the motion may be copied after so many of them, else after -1.
 struct Moves {
-    int number, actions[MOST_MOVES];
+    int number, copied_after, actions[MOST_MOVES];
     double lengths[MOST_MOVES];
 };
 
 // One coordinate of a body, and its velocity.
 struct Motion { double x, v; };
 
+__device__ inline Motion moved_once(Motion body, double a, const Moves &moves, int k) {
+    if (moves.actions[k] == KICK) body.v = fma(moves.lengths[k], a, body.v);
+    if (moves.actions[k] == DRIFT) body.x = fma(moves.lengths[k], body.v, body.x);
+    return body;
+}
+
 __device__ inline Motion moved(Motion body, double a, const Moves &moves) {
+    for (int k = 0; k < moves.number; ++k) body = moved_once(body, a, moves, k);
+    return body;
+}
+
+// The same, and the motion in between at which a step ends.
+__device__ inline Motion moved(Motion body, double a, const Moves &moves, Motion *copy) {
     for (int k = 0; k < moves.number; ++k) {
-        if (moves.actions[k] == KICK) body.v = fma(moves.lengths[k], a, body.v);
-        if (moves.actions[k] == DRIFT) body.x = fma(moves.lengths[k], body.v, body.x);
+        if (k == moves.copied_after) *copy = body;
+        body = moved_once(body, a, moves, k);
     }
+    if (moves.number == moves.copied_after) *copy = body;
     return body;
 }
 
@@ -40,15 +54,19 @@ extern "C" __global__ void keep_middles(int chunks, const double *position, cons
     middles[i] = {position[at], velocity[at]};
 }
 
+// Where positions and velocities are copied to where a step ends.
+struct Copied { double *position, *velocity; };
+
 // Add up the parts, as `combine` does, kick and drift until the next force, and pack for it, as
 // `pack` does. A thread moves one coordinate, the axis along y, of the body of a slot; those beyond
 // the slots move bodies without mass. The middle bodies are read in `middles` and written in `next`.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    combine_move_and_pack(int slots, int targets, double lengths, double scale, const int *order,
-                          const int *chunks, const int *starts, const double *partial,
-                          const __grid_constant__ Moves moves, double *position,
-                          double *velocity, double *acceleration, const Motion *middles,
-                          Motion *next, double *origin, Source *packed) {
+template <bool COPY>
+__device__ inline void
+    combine_move_and_pack_slot(int slots, int targets, double lengths, double scale,
+                               const int *order, const int *chunks, const int *starts,
+                               const double *partial, const Moves &moves, double *position,
+                               double *velocity, double *acceleration, const Motion *middles,
+                               Motion *next, double *origin, Source *packed, Copied copied) {
     int slot = blockIdx.x * THREADS + threadIdx.x, axis = blockIdx.y;
     int chunk = slot / (PIECE * PIECES), k = slot % (PIECE * PIECES);
     bool is_source = slot < slots;
@@ -65,7 +83,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     double pull = scale * sum_of_parts(first + middle, sums, partial);
     o = lengths * moved(m, pull, moves).x;
 #endif
-    body = moved(body, a, moves);
+    if (COPY) {
+        Motion copy;
+        body = moved(body, a, moves, &copy);
+        copied.position[at] = copy.x, copied.velocity[at] = copy.v;
+    } else {
+        body = moved(body, a, moves);
+    }
     position[at] = body.x, velocity[at] = body.v, acceleration[at] = a;
     if (!is_source) return;
 #if defined(SINGLE)
@@ -73,4 +97,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 #endif
     if (k == 0) origin[3 * chunk + axis] = o;
     set_coordinate(packed + slot, axis, lengths * body.x - o);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    combine_move_and_pack(int slots, int targets, double lengths, double scale, const int *order,
+                          const int *chunks, const int *starts, const double *partial,
+                          const __grid_constant__ Moves moves, double *position,
+                          double *velocity, double *acceleration, const Motion *middles,
+                          Motion *next, double *origin, Source *packed) {
+    combine_move_and_pack_slot<false>(slots, targets, lengths, scale, order, chunks, starts,
+                                      partial, moves, position, velocity, acceleration, middles,
+                                      next, origin, packed, {});
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    combine_move_copy_and_pack(int slots, int targets, double lengths, double scale,
+                               const int *order, const int *chunks, const int *starts,
+                               const double *partial, const __grid_constant__ Moves moves,
+                               double *position, double *velocity, double *acceleration,
+                               const Motion *middles, Motion *next, double *origin,
+                               Source *packed, double *copied_position, double *copied_velocity) {
+    combine_move_and_pack_slot<true>(slots, targets, lengths, scale, order, chunks, starts,
+                                     partial, moves, position, velocity, acceleration, middles,
+                                     next, origin, packed, {copied_position, copied_velocity});
 }

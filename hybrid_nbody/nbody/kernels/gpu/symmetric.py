@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.nbody.kernels.actions import KernelActions
+from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import ExactUnits, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
 from hybrid_nbody.nbody.kernels.gpu.layout import Tuning
 from hybrid_nbody.nbody.kernels.gpu.peer_sums import PeerSums
-from hybrid_nbody.nbody.kernels.gpu.steps import StepGraphs
+from hybrid_nbody.nbody.kernels.gpu.steps import Moves, StepGraphs
 from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 from hybrid_nbody.nbody.precision import CHUNK
 from hybrid_nbody.nbody.stages import StepPlan
@@ -146,10 +146,10 @@ class Kernels(gpu.Kernels):
         """Pack the sources."""
         self.pack(state)
 
-    def step_force(self, state: State, moves: StepPlan, number: int) -> None:
+    def step_force(self, state: State, moves: Moves, number: int) -> None:
         """Fill ``state.acceleration`` from the packed sources, kick and drift, and pack again."""
         self.accelerations(state)
-        moves.perform(KernelActions(self, state))
+        moves.perform(self, state)
         self.pack(state)
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
@@ -164,6 +164,13 @@ class Kernels(gpu.Kernels):
         """Queue whole steps of a rank that owns every body; see `gpu.Kernels.run`."""
         self.look_at_chunks(state)
         return super().run(state, plan, steps)
+
+    def run_with_copies(
+        self, state: State, plan: StepPlan, steps: int, copies: StateCopies
+    ) -> Callable[[], float]:
+        """Queue whole steps, and copies of the state; see `gpu.Kernels.run_with_copies`."""
+        self.look_at_chunks(state)
+        return super().run_with_copies(state, plan, steps, copies)
 
     # --- sums over this rank's pairs --------------------------------------------------------------
 

@@ -91,6 +91,7 @@ class Kernels:
     """
 
     run_hermite = None
+    run_with_copies = None
     arrived: Mark
     begun: Mark
 
