@@ -25,11 +25,11 @@ __device__ inline void copy_state(Copies &copies, int size, double unit, const d
 // Take whole steps: every stage as its kernel does, with a barrier instead of the next launch.
 // Positions, velocities and accelerations are held in the kernels' unit of length meanwhile.
 template <class Sum>
-__device__ inline void run_stages(int steps, Copies copies, int stages, const int *actions,
-                                  const double *lengths, int number, int slots, double *positions,
-                                  double *velocities, double *accelerations, const double *mass,
-                                  const int *order, const Targets &all, double unit, double masses,
-                                  double scale, Real eps2, const int *chunks, const int *starts) {
+__device__ inline void run_stages(int steps, int stages, const int *actions, const double *lengths,
+                                  int number, int slots, double *positions, double *velocities,
+                                  double *accelerations, const double *mass, const int *order,
+                                  const Targets &all, double unit, double masses, double scale,
+                                  Real eps2, const int *chunks, const int *starts, Copies copies) {
     __shared__ double position[3 * FEW_BODIES], velocity[3 * FEW_BODIES];
     __shared__ double acceleration[3 * FEW_BODIES], scaled_mass[FEW_BODIES], origin[6];
     __shared__ double partial[PARTS * 3 * FEW_BODIES];
@@ -77,17 +77,17 @@ __device__ inline void run_stages(int steps, Copies copies, int stages, const in
 
 #define RUN_KERNEL(name, Sum)                                                                      \
     extern "C" __global__ void __launch_bounds__(FEW_THREADS, 1)                                   \
-        name(int steps, int interval, int since, double *copied_position,                          \
-             double *copied_velocity, int stages, const int *actions, const double *lengths,       \
-             int number, int slots, double *position, double *velocity, double *acceleration,      \
+        name(int steps, int stages, const int *actions, const double *lengths, int number,         \
+             int slots, double *position, double *velocity, double *acceleration,                  \
              const double *mass, const int *order, const int *index, const int *bodies,            \
              double per_length, double unit, double masses, double scale, Real eps2,               \
-             const int *chunks, const int *starts) {                                               \
-        run_stages<Sum>(steps, {interval, since, copied_position, copied_velocity}, stages,        \
-                        actions, lengths, number, slots, position, velocity, acceleration, mass,   \
-                        order,                                                                     \
+             const int *chunks, const int *starts, int interval, int since,                        \
+             double *copied_position, double *copied_velocity) {                                   \
+        run_stages<Sum>(steps, stages, actions, lengths, number, slots, position, velocity,        \
+                        acceleration, mass, order,                                                 \
                         {number, position, velocity, index, bodies, per_length, 1.0}, unit,        \
-                        masses, scale, eps2, chunks, starts);                                      \
+                        masses, scale, eps2, chunks, starts,                                       \
+                        {interval, since, copied_position, copied_velocity});                      \
     }
 
 RUN_KERNEL(run_steps, AnyMasses)

@@ -321,8 +321,8 @@ class Kernels:
         arguments = (*stages, *sizes, *bodies, *order, *sums)
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
             count = min(steps - done, STEPS_OF_A_LAUNCH)
-            first = (np.int32(count), *_copies_argument(copies, state, count))
-            self.module.launch_grid(name, (1,), (self.few_threads,), (*first, *arguments))
+            given = (np.int32(count), *arguments, *_copies_argument(copies, state, count))
+            self.module.launch_grid(name, (1,), (self.few_threads,), given)
 
     def _encoded(self, plan: StepPlan) -> tuple[Array, Array]:
         """Return the encoded stages of a plan, kept on the device."""
