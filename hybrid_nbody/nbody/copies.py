@@ -2,41 +2,58 @@
 
 from dataclasses import dataclass
 
-from hybrid_nbody.backends.base import Array
+from hybrid_nbody.backends.base import Array, Backend
 
 
 @dataclass(frozen=True)
 class Motion:
-    """Positions and velocities of n bodies, or of n bodies at several times.
+    """Positions and velocities of n bodies.
 
     Attributes
     ----------
-    position, velocity : (n, 3) or (times, n, 3) array of float64
+    position, velocity : (n, 3) array of float64
     """
 
     position: Array
     velocity: Array
 
-    @property
-    def times(self) -> int:
-        """Return at how many times they are held."""
+    def copy_to(self, target: "Motion", backend: Backend) -> None:
+        """Copy both on their device."""
+        backend.copy(self.position, target.position)
+        backend.copy(self.velocity, target.velocity)
+
+
+class Motions(Motion):
+    """Positions and velocities of n bodies at several times.
+
+    Attributes
+    ----------
+    position, velocity : (times, n, 3) array of float64
+    """
+
+    def __len__(self) -> int:
+        """Return the number of times."""
         return len(self.position)
 
-    def at(self, times: int | slice) -> "Motion":
-        """Return those at one time or at some times: views of these."""
-        return Motion(self.position[times], self.velocity[times])
+    def at(self, time: int) -> Motion:
+        """Return those at one of the times, as views."""
+        return Motion(self.position[time], self.velocity[time])
+
+    def between(self, first: int, last: int) -> "Motions":
+        """Return those at the times first … last - 1, as views."""
+        return Motions(self.position[first:last], self.velocity[first:last])
 
 
 @dataclass
 class StateCopies:
-    """Where the state is copied to after every so many steps.
+    """Copies of the state that are due at equal intervals, and the memory for them.
 
     Attributes
     ----------
     interval : int
         Steps from copy to copy.
-    memory : Motion
-        Takes the copies, (times, n, 3).
+    memory : Motions
+        Takes the copies.
     taken : int
         Copies that are there already.
     since : int
@@ -44,18 +61,18 @@ class StateCopies:
     """
 
     interval: int
-    memory: Motion
+    memory: Motions
     taken: int = 0
     since: int = 0
 
     @property
-    def steps(self) -> int:
+    def steps_left(self) -> int:
         """Return the steps until the last copy."""
-        return self.interval * (self.memory.times - self.taken) - self.since
+        return self.interval * (len(self.memory) - self.taken) - self.since
 
-    def pass_by(self, steps: int) -> Motion:
-        """Take note of steps that are queued; return the memory of the copies among them."""
+    def note_steps(self, steps: int) -> Motions | None:
+        """Take note of queued steps; return the memory of copies among them, None without one."""
         first = self.taken
         copies, self.since = divmod(self.since + steps, self.interval)
         self.taken += copies
-        return self.memory.at(slice(first, self.taken))
+        return self.memory.between(first, self.taken) if copies else None

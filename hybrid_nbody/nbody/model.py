@@ -12,7 +12,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies, LocalBodies
-from hybrid_nbody.nbody.copies import Motion, StateCopies
+from hybrid_nbody.nbody.copies import Motions, StateCopies
 from hybrid_nbody.nbody.diagnostics import Values
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.frames import EVERYTHING, Shown
@@ -20,6 +20,9 @@ from hybrid_nbody.nbody.integrators.base import Integrator
 from hybrid_nbody.nbody.kernels import make_measuring
 from hybrid_nbody.nbody.kernels.measured import MANY, MeasuredBodies, Measuring
 from hybrid_nbody.simulation.model import Field, Model, Quantity, Role, Work
+
+MOVING = {"bodies/position", "bodies/velocity"}
+"""The fields of frames that change from step to step."""
 
 
 class NBodyModel:
@@ -142,18 +145,16 @@ class NBodyModel:
     def queue_with_copies(
         self, interval: int, copies: Mapping[str, Array]
     ) -> Callable[[], float] | None:
-        """See `CopiesState.queue_with_copies`."""
-        if copies.keys() != {"bodies/position", "bodies/velocity"}:
+        """See `CopiesState.queue_with_copies`; maps would have to be updated at each copy."""
+        advance = self.integrator.advance_with_copies(self.force)
+        if advance is None or copies.keys() != MOVING or self.shown.maps:
             return None
-        memory = Motion(copies["bodies/position"], copies["bodies/velocity"])
+        memory = Motions(copies["bodies/position"], copies["bodies/velocity"])
         wanted = StateCopies(interval, memory)
-        steps = wanted.steps
-        start = self.backend.mark()
-        if not self.integrator.advance_with_copies(self.force, self.step, wanted):
-            return None
-        end = self.backend.mark()
-        self.step += steps
-        return lambda: self.backend.elapsed(start, end)
+        last = self.step + wanted.steps_left
+        wait = begin(self.backend, lambda: advance(self.step, wanted))
+        self.step = last
+        return wait
 
     def _advance(self, steps: int) -> None:
         self.integrator.advance(self.force, self.force.bodies, self.step, steps)

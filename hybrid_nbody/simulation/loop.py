@@ -104,11 +104,6 @@ def next_alike(stages: Sequence[int]) -> tuple[int, int]:
     return stages[0], len(list(alike))
 
 
-def no_fast_path(snapshots: Snapshots, interval: int, number: int) -> bool:
-    """Return that the steps to several snapshots cannot be queued at once."""
-    return False
-
-
 class TimeLoop:
     """A model, and what happens while it advances.
 
@@ -252,14 +247,14 @@ class TimeLoop:
         def give(steps: int) -> None:
             waits.append(model.queue(steps))
 
-        def give_ahead(snapshots: Snapshots, interval: int, number: int) -> bool:
+        def take_ahead(snapshots: Snapshots, interval: int, number: int) -> bool:
             wait = snapshots.take_ahead(interval, number)
             if wait:
                 waits.append(wait)
             return wait is not None
 
         with self.timings.measure("advance"):
-            snapshots = self._in_stages(decision.stages, give, give_ahead)
+            snapshots = self._in_stages(decision.stages, give, take_ahead)
         steps = self.model.step - before
         self._batches.append(Batch(steps, lambda: sum(wait() for wait in waits)))
         self._given += 1
@@ -271,11 +266,12 @@ class TimeLoop:
         self,
         stages: Sequence[int],
         advance: Callable[[int], None],
-        advance_far: Callable[[Snapshots, int, int], bool] = no_fast_path,
+        take_ahead: Callable[[Snapshots, int, int], bool] | None = None,
     ) -> Snapshots:
         """Advance by all stages, or until the host should look; return copies of the state between.
 
-        Where a step cannot be taken, the frames before it are written.
+        Several stages of as many steps are left to `take_ahead` if it can take them: it returns
+        whether it has. Where a step cannot be taken, the frames before it are written.
         """
         *first, last = stages
         until = time.monotonic() + SERIES_SECONDS
@@ -283,7 +279,7 @@ class TimeLoop:
         try:
             while len(snapshots.steps) < len(first):
                 steps, number = next_alike(first[len(snapshots.steps) :])
-                if not advance_far(snapshots, steps, number):
+                if not take_ahead or not take_ahead(snapshots, steps, number):
                     advance(steps)
                     snapshots.take()
                 if time.monotonic() > until or self.signals.received:

@@ -14,9 +14,9 @@ MOST = 64
 FEWEST = 4
 """Fewer would save it little."""
 
-MOST_STEPS = 128
-"""Steps between two snapshots, at most, for which a device is given several at once: after more of
-them, a pause for a copy is short."""
+LONGEST_INTERVAL = 128
+"""Most steps between two snapshots of which several are queued at once; over more steps the pause
+for a copy does not matter."""
 
 MOST_BYTES = 8 << 20
 """Memory for those of one series."""
@@ -68,7 +68,7 @@ class Snapshots:
         interval : int
             Steps to the first of them, and from each to the next.
         number : int
-            Of these snapshots.
+            How many snapshots.
 
         Returns
         -------
@@ -77,10 +77,10 @@ class Snapshots:
             it is no faster than to take one after another.
         """
         model = self.model
-        if interval > MOST_STEPS or not isinstance(model, CopiesState):
+        if number < 2 or interval > LONGEST_INTERVAL or not isinstance(model, CopiesState):
             return None
         place = len(self.steps)
-        memory = {name: all_[place : place + number] for name, all_ in self._memory.items()}
+        memory = {name: whole[place : place + number] for name, whole in self._memory.items()}
         wait = model.queue_with_copies(interval, memory)
         if wait:
             steps = range(model.step - (number - 1) * interval, model.step + 1, interval)

@@ -60,13 +60,23 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_frames_of_a_series_are_those_taken_one_by_one(folder, backend_name):
+    check_series(200, f"--set=compute.backend={backend_name}")
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("bodies", [65, 300])
-def test_frames_of_a_series_are_those_taken_one_by_one(folder, backend_name, bodies):
-    setting = (f"--set=compute.backend={backend_name}", f"--set=bodies.n={bodies}")
-    run("run", "few.yaml", *setting)
+def test_frames_between_which_a_gpu_sorts_its_bodies_are_those_too(folder, bodies):
+    settings = (f"--set=bodies.n={bodies}", "--set=time.steps=1100")
+    check_series(1100, "--set=compute.backend=gpu", *settings)
+
+
+def check_series(steps, *settings):
+    """Compare the frames of a run with those taken one by one."""
+    run("run", "few.yaml", *settings)
     series = contents("out")
-    assert series["step"].tolist() == [*range(0, 200, 3), 200]
-    run("run", "few.yaml", *setting, "--overwrite", *ONE_BY_ONE)
+    assert series["step"].tolist() == sorted({*range(0, steps, 3), steps})
+    run("run", "few.yaml", *settings, "--overwrite", *ONE_BY_ONE)
     one_by_one = contents("out")
     assert series.keys() == one_by_one.keys()
     for name, values in series.items():

@@ -19,9 +19,9 @@ from hybrid_nbody.simulation.model import Field, Role
 from hybrid_nbody.simulation.schedule import AnyOf, AtStep, Clock, EverySteps, EveryTime
 from hybrid_nbody.simulation.snapshots import (
     FEWEST,
+    LONGEST_INTERVAL,
     MOST,
     MOST_BYTES,
-    MOST_STEPS,
     FrameSeries,
     Snapshots,
     most_snapshots,
@@ -76,13 +76,16 @@ def test_they_are_taken_at_the_steps_of_the_frames_before_the_next_event(
     assert stop == [*due, step + ahead][len(taken) - 1]
 
 
-def frames_of(model, others, series=True, signals=NO_SIGNALS, copied=None):
+EVERY_THREE = EverySteps(3)
+
+
+def frames_of(model, others, series=True, signals=NO_SIGNALS, copied=None, schedule=EVERY_THREE):
     """Return the steps at which the loop calls an event for a frame, and those of the copies."""
     simulation = TimeLoop(model, this_rank(), signals, time.monotonic())
     called = []
     copied = [] if copied is None else copied
     simulation.events = [
-        Event("frame", EverySteps(3), lambda: called.append(model.step), waits=False),
+        Event("frame", schedule, lambda: called.append(model.step), waits=False),
         Event("other", others, lambda: None),
         Event("finish", AtStep(40), lambda: simulation.stop("finished")),
     ]
@@ -92,7 +95,7 @@ def frames_of(model, others, series=True, signals=NO_SIGNALS, copied=None):
 
     if series:
         rest = AnyOf(*(event.schedule for event in simulation.events[1:]))
-        simulation.series = FrameSeries("frames", EverySteps(3), rest, begin)
+        simulation.series = FrameSeries("frames", schedule, rest, begin)
     simulation.run()
     return called, copied
 
@@ -147,13 +150,23 @@ def test_a_device_copies_several_states_at_once_where_it_can(most):
     assert model.groups == ([(3, 4), (3, 4), (3, 3)] if most == 3 else [])
 
 
-def test_long_ways_between_snapshots_are_taken_one_by_one():
-    model = CopyingModel(most=MOST_STEPS + 1)
+def test_frames_at_unlike_distances_are_copied_one_by_one():
+    schedule = EveryTime(1.75, 0.5)
+    model = CopyingModel()
+    found = frames_of(model, EverySteps(36), schedule=schedule)
+    assert found == frames_of(DeviceModel(), EverySteps(36), schedule=schedule)
+    assert found[1][0] == [4, 7, 11, 14, 18, 21, 25, 28, 32, 35]
+    assert model.groups == []
+
+
+@pytest.mark.parametrize(("interval", "number"), [(LONGEST_INTERVAL + 1, 2), (LONGEST_INTERVAL, 1)])
+def test_where_several_at_once_are_no_faster_they_are_taken_one_by_one(interval, number):
+    model = CopyingModel(most=LONGEST_INTERVAL + 1)
     snapshots = Snapshots(model, 4)
-    assert snapshots.take_ahead(MOST_STEPS + 1, 2) is None
+    assert snapshots.take_ahead(interval, number) is None
     assert model.step == 0
-    assert snapshots.take_ahead(MOST_STEPS, 2)() == 1e-3 * 2 * MOST_STEPS
-    assert snapshots.steps == [MOST_STEPS, 2 * MOST_STEPS]
+    assert snapshots.take_ahead(LONGEST_INTERVAL, 2)() == 1e-3 * 2 * LONGEST_INTERVAL
+    assert snapshots.steps == [LONGEST_INTERVAL, 2 * LONGEST_INTERVAL]
 
 
 def test_the_host_looks_again_after_a_while(monkeypatch):
@@ -163,21 +176,19 @@ def test_the_host_looks_again_after_a_while(monkeypatch):
     assert copied == [[step] for step in range(3, 40, 3) if step % 15]
 
 
-class SignalledModel(DeviceModel):
-    """A model that a signal reaches at step 9."""
-
+@pytest.mark.parametrize(("kind", "first"), [(DeviceModel, 3), (CopyingModel, 5)])
+def test_a_signal_ends_a_series(kind, first):
+    """What a device was given at once before is taken."""
     signals = SimpleNamespace(received="")
 
-    def advance(self, steps):
-        super().advance(steps)
-        if self.step == 9:
-            self.signals.received = "SIGTERM"
+    class Signalled(kind):
+        def advance(self, steps):
+            super().advance(steps)
+            if self.step == 9:
+                signals.received = "SIGTERM"
 
-
-def test_a_signal_ends_a_series():
-    model = SignalledModel()
-    _, copied = frames_of(model, EverySteps(15), signals=model.signals)
-    assert copied[0] == [3, 6, 9]
+    _, copied = frames_of(Signalled(), EverySteps(18), signals=signals)
+    assert copied[0] == list(range(3, 18, 3))[:first]
 
 
 class FailingModel(DeviceModel):

@@ -171,12 +171,8 @@ class Force(Protocol):
         return False
 
     @property
-    def copies_state(self) -> bool:
-        """Return whether there is `run_with_copies`."""
-        return False
-
-    def run_with_copies(self, plan: StepPlan, steps: int, copies: StateCopies) -> None:
-        """Take steps on a fast path, with copies of the state, where `copies_state` is true."""
+    def run_with_copies(self) -> Callable[[StepPlan, int, StateCopies], None] | None:
+        """Return what takes steps as `run` does and copies the state among them, or None."""
         return None
 
 

@@ -306,15 +306,16 @@ class DirectForce(JerkForce):
         return True
 
     @property
-    def copies_state(self) -> bool:
-        """Return whether one device holds every body, and copies it within its steps."""
-        return self.exchange.alone and self.kernels.run_with_copies is not None
-
-    def run_with_copies(self, plan: StepPlan, steps: int, copies: StateCopies) -> None:
-        """Take steps, with copies of the state among them, where `copies_state` is true."""
+    def run_with_copies(self) -> Callable[[StepPlan, int, StateCopies], None] | None:
+        """Return what copies the state within steps, where one device holds every body."""
         run = self.kernels.run_with_copies
-        assert run
-        self.timings.add_later("force", run(self.state, plan, steps, copies))
+        if run is None or not self.exchange.alone:
+            return None
+
+        def run_all(plan: StepPlan, steps: int, copies: StateCopies) -> None:
+            self.timings.add_later("force", run(self.state, plan, steps, copies))
+
+        return run_all
 
     def run_hermite(
         self, plan: HermitePlan, scratch: HermiteScratch, point: HermitePoint, steps: int

@@ -110,10 +110,9 @@ class Integrator(Protocol[AnyForce]):
             On every rank, if a step cannot be taken.
         """
 
-    def advance_with_copies(self, force: AnyForce, step: int, copies: StateCopies) -> bool:
-        """Take the steps of all copies at once, from step number `step` on.
+    def advance_with_copies(self, force: AnyForce) -> Callable[[int, StateCopies], None] | None:
+        """Return what takes the steps of all copies from a step number on, or None.
 
-        Return False, having done nothing, where that is no faster than to take a copy after every
-        `advance`.
+        It is None where that is no faster than to copy the state after every `advance`.
         """
-        return False
+        return None

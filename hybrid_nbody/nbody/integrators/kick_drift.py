@@ -1,5 +1,7 @@
 """Steps of kicks and drifts under any force."""
 
+from collections.abc import Callable
+
 from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.forces.actions import BodyActions, StepClock
@@ -43,13 +45,17 @@ class KickDrift(Integrator[Force]):
                 self._step_by_step(force, bodies, range(step, step + number))
             step += number
 
-    def advance_with_copies(self, force: Force, step: int, copies: StateCopies) -> bool:
-        """Take the steps of all copies, where the force copies the state."""
-        if not force.copies_state:
-            return False
-        for number in force.batches(step, copies.steps):
-            force.run_with_copies(self.plan, number, copies)
-        return True
+    def advance_with_copies(self, force: Force) -> Callable[[int, StateCopies], None] | None:
+        """Return what takes the steps of all copies, where the force copies the state."""
+        run = force.run_with_copies
+        if run is None:
+            return None
+
+        def advance(step: int, copies: StateCopies) -> None:
+            for number in force.batches(step, copies.steps_left):
+                run(self.plan, number, copies)
+
+        return advance
 
     def _step_by_step(self, force: Force, bodies: LocalBodies, steps: range) -> None:
         """Queue every step by itself.

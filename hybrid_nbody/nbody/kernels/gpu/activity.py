@@ -27,7 +27,7 @@ class Counter:
         """Return the (D, D) counts on the host, valid until the next call."""
         self.counts.fill(0)
         number = len(position)
-        sizes = (np.int32(number), position, np.int32(self.cells))
-        self.module.launch("count", number, THREADS, *sizes, self.counts)
+        arguments = (np.int32(number), position, np.int32(self.cells), self.counts)
+        self.module.launch("count", number, THREADS, *arguments)
         counts: NDArray[np.int32] = self.backend.download(self.counts)
         return counts

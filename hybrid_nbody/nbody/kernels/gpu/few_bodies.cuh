@@ -14,12 +14,14 @@ struct Copies {
     double *position, *velocity;
 };
 
-// Copy what this thread has moved itself.
-__device__ inline void copy_state(Copies &copies, int size, double unit, const double *position,
-                                  const double *velocity) {
+// Copy what this thread has moved itself, and go on to the memory of the next copy.
+__device__ inline void take_copy(Copies &copies, int size, double unit, const double *position,
+                                 const double *velocity) {
     copy_scaled(size, unit, copies.position, position);
     copy_scaled(size, unit, copies.velocity, velocity);
-    copies.position += size, copies.velocity += size, copies.since = 0;
+    copies.position += size;
+    copies.velocity += size;
+    copies.since = 0;
 }
 
 // Take whole steps: every stage as its kernel does, with a barrier instead of the next launch.
@@ -43,7 +45,8 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
     copy_scaled(number, masses, scaled_mass, mass);
     while (steps > 0) {
         int now = min(steps, copies.interval - copies.since);
-        steps -= now, copies.since += now;
+        steps -= now;
+        copies.since += now;
         for (int stage = 0; now > 0; stage = stage + 1 < stages ? stage + 1 : (--now, 0)) {
             int action = actions[stage];
             double length = lengths[stage];
@@ -67,7 +70,7 @@ __device__ inline void run_stages(int steps, int stages, const int *actions, con
             }
             if (action == FORCE) __syncthreads();
         }
-        if (copies.since == copies.interval) copy_state(copies, size, unit, position, velocity);
+        if (copies.since == copies.interval) take_copy(copies, size, unit, position, velocity);
     }
     __syncthreads();
     copy_scaled(size, unit, positions, position);

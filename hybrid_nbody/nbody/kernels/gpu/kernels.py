@@ -15,13 +15,13 @@ from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, checksum
 from hybrid_nbody.backends.timing import begin
 from hybrid_nbody.backends.workspace import Workspace
-from hybrid_nbody.nbody.copies import StateCopies
+from hybrid_nbody.nbody.copies import Motion, StateCopies
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu.hermite import Formulas
 from hybrid_nbody.nbody.kernels.gpu.layout import RUN, Layout, Tuning, tuning_for
 from hybrid_nbody.nbody.kernels.gpu.order import MOST_BODIES as MOST_SORTED
 from hybrid_nbody.nbody.kernels.gpu.order import Sorter
-from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, Moves, StepGraphs
+from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, Moves, StepGraphs, never_copied
 from hybrid_nbody.nbody.precision import PRECISIONS, chunk_capacity, excludes_self
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
@@ -36,9 +36,6 @@ THREADS = 128
 
 STEPS_OF_A_LAUNCH = 8192
 """Most steps of a few bodies in one launch: signals are looked for between launches."""
-
-NEVER = np.iinfo(np.int32).max
-"""Steps between two copies of the state where there are none."""
 
 NUMBERS_PER_SOURCE = {"single": 4, "mixed": 8, "double": 4}
 
@@ -303,13 +300,18 @@ class Kernels:
         self, state: State, plan: StepPlan, steps: int, copies: StateCopies
     ) -> Callable[[], float]:
         """Queue whole steps, as `run` does, and the copies of the state that are due among them."""
-        run = self._run_few if self.few_threads else self.graphs.run_with_copies
+        self.module.load("combine_move_copy_and_pack")  # not while a graph is captured
+        run = self._run_few_with_copies if self.few_threads else self.graphs.run_with_copies
         return begin(self.backend, lambda: run(state, plan, steps, copies))
 
-    def _run_few(
-        self, state: State, plan: StepPlan, steps: int, copies: StateCopies | None = None
-    ) -> None:
+    def _run_few(self, state: State, plan: StepPlan, steps: int) -> None:
         """Take all steps in one block of threads, which needs no launch between stages."""
+        self._run_few_with_copies(state, plan, steps, never_copied(state))
+
+    def _run_few_with_copies(
+        self, state: State, plan: StepPlan, steps: int, copies: StateCopies
+    ) -> None:
+        """Take all steps in one block of threads, which copies the state as well."""
         name = "run_steps" if state.common_mass is None else "run_steps_of_equal_masses"
         stages = (np.int32(len(plan.stages)), *self._encoded(plan))
         sizes = (np.int32(len(state.mass)), np.int32(self.slots))
@@ -321,7 +323,7 @@ class Kernels:
         arguments = (*stages, *sizes, *bodies, *order, *sums)
         for done in range(0, steps, STEPS_OF_A_LAUNCH):
             count = min(steps - done, STEPS_OF_A_LAUNCH)
-            given = (np.int32(count), *arguments, *_copies_argument(copies, state, count))
+            given = (np.int32(count), *arguments, *_copies_argument(copies, count))
             self.module.launch_grid(name, (1,), (self.few_threads,), given)
 
     def _encoded(self, plan: StepPlan) -> tuple[Array, Array]:
@@ -362,21 +364,19 @@ class Kernels:
         sums = (state.order, state.chunks, state.starts, partial, moves.argument)
         bodies = (state.position, state.velocity, state.acceleration)
         middles = (self.middles[number % 2], self.middles[(number + 1) % 2])
-        arguments: tuple[Any, ...] = (*sizes, *sums, *bodies, *middles, self.origin, self.packed)
-        name = "combine_move_and_pack"
-        if moves.copy:
-            name = "combine_move_copy_and_pack"
-            arguments += (moves.copy.position, moves.copy.velocity)
+        copy = moves.copy or Motion(state.position, state.velocity)  # not written to, then
+        copied = (copy.position, copy.velocity)
+        arguments = (*sizes, *sums, *bodies, *middles, self.origin, self.packed, *copied)
+        name = "combine_move_copy_and_pack" if moves.copy else "combine_move_and_pack"
         grid = _grid(self.slots + self.massless, 3)
         self.module.launch_grid(name, grid, (THREADS,), arguments)
 
 
-def _copies_argument(copies: StateCopies | None, state: State, steps: int) -> tuple[Any, ...]:
+def _copies_argument(copies: StateCopies, steps: int) -> tuple[Any, ...]:
     """Return what a block of few bodies is told of the copies among its next steps."""
-    if copies is None:
-        return np.int32(NEVER), np.int32(0), state.position, state.velocity
-    interval, since = np.int32(copies.interval), np.int32(copies.since)
-    memory = copies.pass_by(steps)
+    interval = np.int32(copies.interval)
+    since = np.int32(copies.since)
+    memory = copies.note_steps(steps) or copies.memory
     return interval, since, memory.position, memory.velocity
 
 

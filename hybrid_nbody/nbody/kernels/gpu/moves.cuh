@@ -11,8 +11,8 @@ extern "C" __global__ void add_scaled(int size, double *result, double factor,
     if (i < size) add_scaled_at(i, result, factor, increment);
 }
 
-// Kicks and drifts, as an argument of a kernel: from there they are read without waiting. Where a
-// step ends between them, the motion may be copied after so many of them, else after -1.
+// Kicks and drifts, as an argument of a kernel: from there they are read without waiting.
+// `copied_after` is the number of moves after which a step ends and the motion is copied, or -1.
 struct Moves {
     int number, copied_after, actions[MOST_MOVES];
     double lengths[MOST_MOVES];
@@ -54,7 +54,7 @@ extern "C" __global__ void keep_middles(int chunks, const double *position, cons
     middles[i] = {position[at], velocity[at]};
 }
 
-// Where positions and velocities are copied to where a step ends.
+// Takes positions and velocities as they are where a step ends.
 struct Copied { double *position, *velocity; };
 
 // Add up the parts, as `combine` does, kick and drift until the next force, and pack for it, as
@@ -99,25 +99,18 @@ __device__ inline void
     set_coordinate(packed + slot, axis, lengths * body.x - o);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    combine_move_and_pack(int slots, int targets, double lengths, double scale, const int *order,
-                          const int *chunks, const int *starts, const double *partial,
-                          const __grid_constant__ Moves moves, double *position,
-                          double *velocity, double *acceleration, const Motion *middles,
-                          Motion *next, double *origin, Source *packed) {
-    combine_move_and_pack_slot<false>(slots, targets, lengths, scale, order, chunks, starts,
-                                      partial, moves, position, velocity, acceleration, middles,
-                                      next, origin, packed, {});
-}
+#define MOVE_KERNEL(name, COPY)                                                                    \
+    extern "C" __global__ void __launch_bounds__(THREADS, 1)                                       \
+        name(int slots, int targets, double lengths, double scale, const int *order,               \
+             const int *chunks, const int *starts, const double *partial,                          \
+             const __grid_constant__ Moves moves, double *position, double *velocity,              \
+             double *acceleration, const Motion *middles, Motion *next, double *origin,            \
+             Source *packed, double *copied_position, double *copied_velocity) {                   \
+        combine_move_and_pack_slot<COPY>(slots, targets, lengths, scale, order, chunks, starts,    \
+                                         partial, moves, position, velocity, acceleration,         \
+                                         middles, next, origin, packed,                            \
+                                         {copied_position, copied_velocity});                      \
+    }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    combine_move_copy_and_pack(int slots, int targets, double lengths, double scale,
-                               const int *order, const int *chunks, const int *starts,
-                               const double *partial, const __grid_constant__ Moves moves,
-                               double *position, double *velocity, double *acceleration,
-                               const Motion *middles, Motion *next, double *origin,
-                               Source *packed, double *copied_position, double *copied_velocity) {
-    combine_move_and_pack_slot<true>(slots, targets, lengths, scale, order, chunks, starts,
-                                     partial, moves, position, velocity, acceleration, middles,
-                                     next, origin, packed, {copied_position, copied_velocity});
-}
+MOVE_KERNEL(combine_move_and_pack, false)
+MOVE_KERNEL(combine_move_copy_and_pack, true)

@@ -1,6 +1,6 @@
 """Whole steps of a rank that owns every body, as captured graphs of kernels."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.nbody.copies import Motion, StateCopies
+from hybrid_nbody.nbody.copies import Motion, Motions, StateCopies
 from hybrid_nbody.nbody.kernels.actions import KernelActions
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import State
@@ -17,16 +17,22 @@ from hybrid_nbody.nbody.state import State
 if TYPE_CHECKING:
     from hybrid_nbody.nbody.kernels.gpu.kernels import Kernels
 
-STEPS_OF_GRAPHS = (64, 8, 1)
+STEPS_OF_GRAPHS = (64, 16, 8, 4, 2, 1)
 """Steps of captured graphs: a GPU pauses for some microseconds between two graphs. As many steps as
 last time, up to the most of these, are one graph: those between two frames are always as many."""
 
 COPIES_OF_GRAPHS = (8, 1)
-"""Copies of the state that are taken within one graph. To capture a step takes a host as long as a
-GPU takes for ten of few bodies."""
+"""Copies of the state that are taken within one graph. Capturing a step takes the host as long as
+ten steps of a few bodies take the GPU."""
 
-MOST_STEPS = 320
+SHORT_INTERVAL = 32
+"""Steps between two copies, at most, of which any part is one graph."""
+
+MOST_STEPS_OF_A_GRAPH = 320
 """Steps of a graph with several copies, at most: each is some nodes to capture."""
+
+NEVER = np.iinfo(np.int32).max
+"""Steps between two copies of the state where there are none."""
 
 MOST_MOVES = 8
 """Most kicks and drifts that a kernel takes as an argument."""
@@ -68,8 +74,7 @@ class Moves:
         actions = KernelActions(kernels, state)
         self.before.perform(actions)
         if self.copy:
-            kernels.backend.copy(state.own_position, self.copy.position)
-            kernels.backend.copy(state.velocity, self.copy.velocity)
+            Motion(state.own_position, state.velocity).copy_to(self.copy, kernels.backend)
         self.after.perform(actions)
 
     @cached_property
@@ -93,17 +98,20 @@ class Group(NamedTuple):
     Attributes
     ----------
     steps : int
-    copies : int, optional
-        How often these are taken, with a copy of the state after them; 0 if once, without one.
+    times : int, optional
+        How often these steps are taken.
+    copied : bool, optional
+        Whether the state is copied each time after them.
     """
 
     steps: int
-    copies: int = 0
+    times: int = 1
+    copied: bool = False
 
     @property
     def all_steps(self) -> int:
         """Return the steps in all."""
-        return self.steps * max(self.copies, 1)
+        return self.steps * self.times
 
 
 class Steps:
@@ -132,14 +140,16 @@ class Steps:
         self.start.perform(KernelActions(self.kernels, self.state))
         self.kernels.prepare_force(self.state, 0)
 
-    def queue(self, group: Group, first: int, copies: Motion | None = None) -> None:
-        """Queue steps that others follow, whose forces are numbered from `first` on."""
-        if copies is None:
-            self._queue(group.steps, first, self.seam)
-            return
-        for k in range(group.copies):
-            seam = replace(self.seam, copy=copies.at(k))
-            self._queue(group.steps, first + k * group.steps * self.plan.forces, seam)
+    def queue(self, group: Group, first: int, copies: Motions | None = None) -> None:
+        """Queue steps that others follow, whose forces are numbered from `first` on.
+
+        `copies` is the memory for those of the state.
+        """
+        number = first
+        for k in range(group.times):
+            last = replace(self.seam, copy=copies.at(k)) if copies else self.seam
+            self._queue(group.steps, number, last)
+            number += group.steps * self.plan.forces
 
     def finish(self, first: int, copy: Motion | None = None) -> None:
         """Queue the last step."""
@@ -147,10 +157,10 @@ class Steps:
 
     def _queue(self, steps: int, first: int, last: Moves) -> None:
         """Queue some steps; the moves `last` follow the last force."""
-        ends = (*repeat(self.seam, steps - 1), last)
-        moves = [moves for end in ends for moves in (*self.between, end)]
-        for number, between in enumerate(moves, first):
-            self.kernels.step_force(self.state, between, number)
+        step = [*self.between, self.seam]
+        all_moves = [*step * (steps - 1), *self.between, last]
+        for number, moves in enumerate(all_moves, first):
+            self.kernels.step_force(self.state, moves, number)
 
 
 class StepGraphs:
@@ -175,14 +185,13 @@ class StepGraphs:
         if again and number <= max(STEPS_OF_GRAPHS):
             self._replay(state, batch, lambda: self._queue_one_by_one(state, plan, number))
         else:
-            self._queue(Steps(self.kernels, state, plan), _groups(number - 1))
+            self._queue(Steps(self.kernels, state, plan), number, never_copied(state))
 
     def run_with_copies(
         self, state: State, plan: StepPlan, number: int, copies: StateCopies
     ) -> None:
         """Queue whole steps, and the copies of the state that are due among them."""
-        groups = _groups_with_copies(number - 1, copies)
-        self._queue(Steps(self.kernels, state, plan), groups, copies)
+        self._queue(Steps(self.kernels, state, plan), number, copies)
 
     def _queue_one_by_one(self, state: State, plan: StepPlan, number: int) -> None:
         """Queue steps kernel by kernel: they are a part of a graph."""
@@ -192,49 +201,39 @@ class StepGraphs:
             steps.queue(Group(number - 1), 0)
         steps.finish((number - 1) * plan.forces)
 
-    def _queue(
-        self, steps: Steps, groups: Iterable[Group], copies: StateCopies | None = None
-    ) -> None:
-        """Queue groups of steps as graphs, and one step more."""
+    def _queue(self, steps: Steps, number: int, copies: StateCopies) -> None:
+        """Queue all steps but the last as graphs."""
         steps.begin()
         first = 0
-        for group in groups:
+        for group in _groups_with_copies(number - 1, copies):
             self._queue_group(steps, group, first, copies)
             first += group.all_steps * steps.plan.forces
-        last = copies.pass_by(1) if copies else None
-        steps.finish(first, last.at(0) if last and last.times else None)
+        last = copies.note_steps(1)
+        steps.finish(first, last.at(0) if last else None)
 
-    def _queue_group(
-        self, steps: Steps, group: Group, first: int, copies: StateCopies | None
-    ) -> None:
+    def _queue_group(self, steps: Steps, group: Group, first: int, copies: StateCopies) -> None:
         """Queue a group as a graph, which leaves its copies in memory that stays the same."""
-        kept = self._kept(steps.state, group.copies) if group.copies else None
+        kept = self._kept(steps.state).between(0, group.times) if group.copied else None
+        often = group.copied and group.steps == copies.interval
         key = (steps.plan, group, first % 2)
-        often = copies is not None and group.steps == copies.interval
         self._replay(steps.state, key, lambda: steps.queue(group, first % 2, kept), often)
-        memory = copies.pass_by(group.all_steps) if copies else None
+        memory = copies.note_steps(group.all_steps)
         if kept and memory:
-            self._copy(kept, memory)
+            kept.copy_to(memory, self.kernels.backend)
 
-    def _kept(self, state: State, copies: int) -> Motion:
-        """Return memory for the copies that a graph takes."""
+    def _kept(self, state: State) -> Motions:
+        """Return the memory for the copies that a graph takes."""
         shape = (max(COPIES_OF_GRAPHS), *state.velocity.shape)
-        names = ("copies of positions", "copies of velocities")
-        return Motion(*(self.kernels.workspace.array(name, shape, "f8") for name in names)).at(
-            slice(copies)
-        )
-
-    def _copy(self, source: Motion, target: Motion) -> None:
-        """Copy positions and velocities on the device."""
-        self.kernels.backend.copy(source.position, target.position)
-        self.kernels.backend.copy(source.velocity, target.velocity)
+        position = self.kernels.workspace.array("copies of positions", shape, "f8")
+        velocity = self.kernels.workspace.array("copies of velocities", shape, "f8")
+        return Motions(position, velocity)
 
     def _replay(
         self, state: State, key: Hashable, queue: Callable[[], None], often: bool = False
     ) -> None:
         """Do the work of `queue` as a graph; the first time kernel by kernel, to load them all.
 
-        What comes `often` is captured at once, if kernels have been loaded. A graph holds the
+        What comes `often` is captured at once if steps have been taken before. A graph holds the
         addresses of the state kept with it.
         """
         captured, replay = self.graphs.get(key, (None, None))
@@ -244,6 +243,11 @@ class StepGraphs:
             replay = make(queue)
             self.graphs[key] = state, replay
         replay()
+
+
+def never_copied(state: State) -> StateCopies:
+    """Return that a state is not copied; the memory is not written to."""
+    return StateCopies(NEVER, Motions(state.position, state.velocity))
 
 
 def _groups(steps: int) -> Iterator[Group]:
@@ -256,14 +260,30 @@ def _groups(steps: int) -> Iterator[Group]:
 def _groups_with_copies(steps: int, copies: StateCopies) -> Iterator[Group]:
     """Yield the graphs that make up some steps with the copies that are due among them."""
     interval = copies.interval
-    if copies.since and steps:
-        first = min(steps, interval - copies.since)
-        yield Group(first, int(copies.since + first == interval))
-        steps -= first
-    left, rest = divmod(steps, interval)
-    for number in COPIES_OF_GRAPHS:
-        if number == 1 or number * interval <= MOST_STEPS:
-            yield from repeat(Group(interval, number), left // number)
-            left %= number
-    if rest:
-        yield Group(rest)
+    due = interval - copies.since
+    if copies.since and steps < due:
+        yield from _part(steps, interval)
+        return
+    if copies.since:
+        yield from _part(due, interval, copied=True)
+        steps -= due
+    intervals, rest = divmod(steps, interval)
+    for times in COPIES_OF_GRAPHS:
+        if times == 1 or times * interval <= MOST_STEPS_OF_A_GRAPH:
+            yield from repeat(Group(interval, times, copied=True), intervals // times)
+            intervals %= times
+    yield from _part(rest, interval)
+
+
+def _part(steps: int, interval: int, copied: bool = False) -> Iterator[Group]:
+    """Yield the graphs of a part of an interval, whose last step may end with a copy.
+
+    Parts of long intervals have many lengths: they share the graphs of all steps.
+    """
+    if steps and interval <= SHORT_INTERVAL:
+        yield Group(steps, copied=copied)
+    elif copied:
+        yield from _groups(steps - 1)
+        yield Group(1, copied=True)
+    else:
+        yield from _groups(steps)

@@ -193,7 +193,7 @@ class Kernels(gpu.Kernels):
         moving, relative = self._pack_moving(state, velocity)
         self._choose_speed_unit(relative)
         both = self.workspace.array("accelerations and jerks", (len(jerk), 6), "f8")
-        scale = np.float64(self.units.accelerations(self.pair_force.G) / self.exact.accelerations)
+        scale = np.float64(self.acceleration_unit / self.exact.accelerations)
         sums = self._sum_pairs("accelerations_and_jerks", state, moving, scale, both)
 
         def take_apart() -> None:
