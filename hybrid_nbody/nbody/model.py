@@ -145,9 +145,9 @@ class NBodyModel:
     def queue_with_copies(
         self, interval: int, copies: Mapping[str, Array]
     ) -> Callable[[], float] | None:
-        """See `CopiesState.queue_with_copies`; maps would have to be updated at each copy."""
+        """See `CopiesState.queue_with_copies`; frames with maps hold other fields, too."""
         advance = self.integrator.advance_with_copies(self.force)
-        if advance is None or copies.keys() != MOVING or self.shown.maps:
+        if advance is None or copies.keys() != MOVING:
             return None
         memory = Motions(copies["bodies/position"], copies["bodies/velocity"])
         wanted = StateCopies(interval, memory)

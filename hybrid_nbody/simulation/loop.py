@@ -2,9 +2,9 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import groupby
 from typing import NamedTuple, cast
 
 from hybrid_nbody.errors import HybridNBodyError
@@ -98,10 +98,29 @@ class Decision(NamedTuple):
     ahead: int
 
 
-def next_alike(stages: Sequence[int]) -> tuple[int, int]:
-    """Return the steps of the next stage, and how many stages in a row have as many."""
-    alike = takewhile(lambda steps: steps == stages[0], stages)
-    return stages[0], len(list(alike))
+TakeAhead = Callable[[Snapshots, int, int], bool]
+"""``take_ahead(snapshots, interval, number)`` takes several snapshots at once, or returns False."""
+
+
+def taken_snapshots(
+    snapshots: Snapshots,
+    stages: Sequence[int],
+    advance: Callable[[int], None],
+    take_ahead: TakeAhead | None,
+) -> Iterator[None]:
+    """Take a snapshot after each stage; pause whenever the host may look.
+
+    Stages in a row of as many steps are left to `take_ahead` if it can take them.
+    """
+    for steps, alike in groupby(stages):
+        number = len(list(alike))
+        if take_ahead and take_ahead(snapshots, steps, number):
+            yield
+            continue
+        for _ in range(number):
+            advance(steps)
+            snapshots.take()
+            yield
 
 
 class TimeLoop:
@@ -266,22 +285,17 @@ class TimeLoop:
         self,
         stages: Sequence[int],
         advance: Callable[[int], None],
-        take_ahead: Callable[[Snapshots, int, int], bool] | None = None,
+        take_ahead: TakeAhead | None = None,
     ) -> Snapshots:
         """Advance by all stages, or until the host should look; return copies of the state between.
 
-        Several stages of as many steps are left to `take_ahead` if it can take them: it returns
-        whether it has. Where a step cannot be taken, the frames before it are written.
+        Where a step cannot be taken, the frames before it are written.
         """
         *first, last = stages
         until = time.monotonic() + SERIES_SECONDS
         snapshots = Snapshots(self.model, len(first))
         try:
-            while len(snapshots.steps) < len(first):
-                steps, number = next_alike(first[len(snapshots.steps) :])
-                if not take_ahead or not take_ahead(snapshots, steps, number):
-                    advance(steps)
-                    snapshots.take()
+            for _ in taken_snapshots(snapshots, first, advance, take_ahead):
                 if time.monotonic() > until or self.signals.received:
                     return snapshots
             advance(last)

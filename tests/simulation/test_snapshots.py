@@ -218,27 +218,39 @@ def test_where_it_is_not_worth_it_every_frame_is_an_event(series):
 # ---- What they hold ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_each_is_the_state_of_its_step(at_once):
-    model = CopyingModel()
-    snapshots = Snapshots(model, 3)
-    model.advance(4)
-    snapshots.take()
-    if at_once:
-        snapshots.take_ahead(2, 2)
-    else:
-        for _ in range(2):
-            model.advance(2)
-            snapshots.take()
-    model.advance(1)
-    assert snapshots.steps == [4, 6, 8]
-    assert snapshots.times == [2.0, 3.0, 4.0]
+def check_copies(snapshots):
+    """Compare the copies with the states of their steps."""
     names = {field.name for field in snapshots.fields}
     assert names == {"bodies/position", "bodies/velocity"}
     for k, step in enumerate(snapshots.steps):
         expected = DeviceModel().at(step).fields()
         for name in names:
             np.testing.assert_array_equal(snapshots.copies[name][k], expected[name].array)
+
+
+def test_each_is_the_state_of_its_step():
+    model = DeviceModel()
+    snapshots = Snapshots(model, 3)
+    for step in (4, 6, 7):
+        model.advance(step - model.step)
+        snapshots.take()
+    model.advance(1)
+    assert snapshots.steps == [4, 6, 7]
+    assert snapshots.times == [2.0, 3.0, 3.5]
+    check_copies(snapshots)
+
+
+def test_so_are_those_that_a_device_takes_at_once():
+    model = CopyingModel()
+    snapshots = Snapshots(model, 4)
+    model.advance(4)
+    snapshots.take()
+    snapshots.take_ahead(3, 2)
+    model.advance(1)
+    snapshots.take()
+    assert snapshots.steps == [4, 7, 10, 11]
+    assert snapshots.times == [2.0, 3.5, 5.0, 5.5]
+    check_copies(snapshots)
 
 
 @pytest.mark.parametrize(
