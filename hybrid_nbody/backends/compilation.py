@@ -37,7 +37,7 @@ def compile_once() -> None:
         signs = (*generator.magic_tuple(), LinkedLibrary.__name__)
         generator.magic_tuple = lambda: signs  # Numba asks the system for every function anew
         event.register("numba:compile", _Pause())
-        IndexDataCacheFile._data_name = _unique_data_name
+        IndexDataCacheFile.save = _save_before_naming
         Cache._guard_against_spurious_io_errors = _despite_faults
         Cache.load_overload = _load_without_registries
         UserProvidedCacheLocator.from_function = classmethod(_locator_of)
@@ -62,14 +62,18 @@ def _for_loops_alone(compile_ir: Callable[..., Any]) -> Callable[..., Any]:
     return compile_body
 
 
-def _unique_data_name(cache: Any, number: int) -> str:
-    """Return a name for the file of a compiled function that no other process chooses.
+def _save_before_naming(cache: Any, key: Any, code: Any) -> None:
+    """Keep the code of a function, and only then name its file in the index.
 
-    Numba counts those in its index. Two processes that compile a function for different types at
-    once would choose the same, and the index of one could name the code of the other.
+    Numba does so in the other order: another process that looks in between finds a name without a
+    file, and compiles once more. Numba also counts the files in its index: two processes that
+    compile a function for different types at once would choose the same name, and the index of one
+    could name the code of the other. Nobody else chooses the name given here.
     """
-    name: str = cache._data_name_pattern.format(number=uuid.uuid4().int)
-    return name
+    unique = cache._data_name_pattern.format(number=uuid.uuid4().int)
+    name = cache._load_index().get(key, unique)
+    cache._save_data(name, code)
+    cache._save_index(cache._load_index() | {key: name})
 
 
 def _load_without_registries(cache: Any, signature: Any, target: Any) -> Any:

@@ -197,6 +197,42 @@ def test_the_cache_of_a_user_is_that_of_both_ways_to_compile(tmp_path):
     assert hits == ["0", "0", "1", "1"]
 
 
+NAMED = """
+import os, pickle, sys
+from pathlib import Path
+
+sys.path.insert(0, os.environ["KEPT"])
+from hybrid_nbody.backends.cpu import CpuBackend
+
+CpuBackend(1)
+renamed = []
+rename = os.replace
+
+
+def note(old, new):
+    rename(old, new)
+    renamed.append(Path(new))
+    for index in Path(new).parent.glob("*.nbi"):
+        with index.open("rb") as file:
+            pickle.load(file)  # the version
+            _, names = pickle.loads(file.read())
+        assert names and all((index.parent / name).exists() for name in names.values()), names
+
+
+os.replace = note
+from kept import after
+
+assert after(1) == 2 and after(1.0) == 2.0
+print(*(path.suffix for path in renamed))
+"""
+
+
+def test_an_index_names_no_code_that_is_not_there(tmp_path):
+    (tmp_path / "kept.py").write_text(KEPT)
+    folders = {"KEPT": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert python(NAMED, **folders).split() == [".nbc", ".nbi"] * 2
+
+
 INTERRUPTED = """
 import signal
 from numba import njit
