@@ -13,7 +13,7 @@ from hybrid_nbody.nbody.activity import ActivityMap
 from hybrid_nbody.nbody.unit_names import PLAIN, UnitNames
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import multiples, row_numbers
-from hybrid_nbody.simulation.model import Field, Role, RowIndex
+from hybrid_nbody.simulation.model import Field, PartOf, Role, RowIndex
 
 MOST_SHOWN = 5
 """Most ids that a message lists."""
@@ -125,6 +125,7 @@ class Frames:
             host=lambda start, stop: self.backend.download(self._rows(array)[start:stop]),
             start=lambda: self.backend.start_download(self._rows(array)),
             role=Role.SHOWN,
+            part_of=PartOf(field, self._rows_at_times),
         )
 
     def shown_once(self, field: Field, array: NDArray[Any]) -> Field:
@@ -143,6 +144,11 @@ class Frames:
         """Return the chosen rows in the precision of the frames: a new array on the device."""
         with np.errstate(over="ignore"):  # infinity, as the guide says
             return array[self._on_device].astype(self.dtype)
+
+    def _rows_at_times(self, copies: Array) -> Array:
+        """Return the same of copies at several times: (times, rows, …)."""
+        with np.errstate(over="ignore"):
+            return copies[:, self._on_device].astype(self.dtype)
 
 
 class Asked(Protocol):

@@ -147,14 +147,22 @@ class NBodyModel:
     ) -> Callable[[], float] | None:
         """See `CopiesState.queue_with_copies`; frames with maps hold other fields, too."""
         advance = self.integrator.advance_with_copies(self.force)
-        if advance is None or copies.keys() != MOVING:
+        if advance is None or not copies or copies.keys() - MOVING:
             return None
-        memory = Motions(copies["bodies/position"], copies["bodies/velocity"])
-        wanted = StateCopies(interval, memory)
+        wanted = StateCopies(interval, self._memory_with(copies))
         last = self.step + wanted.steps_left
         wait = begin(self.backend, lambda: advance(self.step, wanted))
         self.step = last
         return wait
+
+    def _memory_with(self, copies: Mapping[str, Array]) -> Motions:
+        """Return memory for copies of both fields of the motion, of which one may not be wanted."""
+        wanted = next(iter(copies.values()))
+
+        def memory(name: str) -> Array:
+            return copies[name] if name in copies else self.backend.empty(wanted.shape, np.float64)
+
+        return Motions(memory("bodies/position"), memory("bodies/velocity"))
 
     def _advance(self, steps: int) -> None:
         self.integrator.advance(self.force, self.force.bodies, self.step, steps)

@@ -237,7 +237,7 @@ class Trajectory:
         """
         self._last_frame = snapshots.steps[-1]
         bring = snapshots.model.backend.hand_over
-        begun = {name: bring(copies) for name, copies in snapshots.copies.items()}
+        begun = {name: bring(copies) for name, copies in snapshots.frames.items()}
         clock = {"step": np.array(snapshots.steps), "time": np.array(snapshots.times)}
         return lambda number: self._add_frames({**clock, **begun}, number)
 

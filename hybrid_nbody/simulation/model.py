@@ -37,6 +37,23 @@ SHARED_ROLES = (Role.STATIC, Role.SHOWN_ONCE)
 
 
 @dataclass(frozen=True)
+class PartOf:
+    """How frames hold a part of a field: some rows, in a precision of their own.
+
+    Attributes
+    ----------
+    whole : Field
+        The field.
+    chosen : callable
+        ``chosen(copies)`` returns what frames hold of copies of its array, (times, rows, …), on the
+        same device: (times, chosen rows, …).
+    """
+
+    whole: "Field"
+    chosen: Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
 class Field:
     """A distributed array: global shape and meaning, and this rank's rows of it.
 
@@ -69,6 +86,8 @@ class Field:
         This rank's rows on its device, of float64 and in one piece: the numbers of `host`. The
         guard lets the device look at those of all fields at once. That of a field of frames stays
         the same array, whose numbers steps change.
+    part_of : PartOf, optional
+        How it follows from another field that has an array.
     """
 
     name: str
@@ -82,6 +101,7 @@ class Field:
     check: Callable[[int, int], np.ndarray] | None = None
     start: Callable[[], Download] | None = None
     array: Any = None
+    part_of: PartOf | None = None
 
     @property
     def rows(self) -> int:

@@ -35,7 +35,7 @@ class Snapshots:
     Attributes
     ----------
     fields : list of Field
-        What is copied: all that frames hold.
+        What is copied: all of which frames hold a part.
     steps : list of int
         When they were taken.
     times : list of float
@@ -44,7 +44,8 @@ class Snapshots:
 
     def __init__(self, model: Model, number: int) -> None:
         self.model = model
-        self.fields = fields_of(model, *FRAME_ROLES) if number else []
+        self._shown = fields_of(model, *FRAME_ROLES) if number else []
+        self.fields = [_whole(field) for field in self._shown]
         self._memory: dict[str, Any] = {
             field.name: model.backend.empty((number, *field.array.shape), field.array.dtype)
             for field in self.fields
@@ -93,13 +94,19 @@ class Snapshots:
         """Return the copies of each field, by name: (steps, rows, …) of float64."""
         return {name: memory[: len(self.steps)] for name, memory in self._memory.items()}
 
+    @property
+    def frames(self) -> dict[str, Any]:
+        """Return what frames hold of each field, by name: (steps, rows, …) on the device."""
+        copies = self.copies
+        return {field.name: _shown(field, copies) for field in self._shown}
+
 
 def most_snapshots(model: Model) -> int:
     """Return how many snapshots of the state of a model may be taken; 0 if it is not worth it.
 
-    All fields of its frames must be on its device as frames hold them.
+    All fields of which its frames hold a part must be on its device.
     """
-    fields = fields_of(model, *FRAME_ROLES)
+    fields = [_whole(field) for field in fields_of(model, *FRAME_ROLES)]
     if not all(_is_as_in_frames(field) for field in fields):
         return 0
     size = sum(field.array.nbytes for field in fields)
@@ -107,8 +114,19 @@ def most_snapshots(model: Model) -> int:
     return number if number >= FEWEST else 0
 
 
+def _whole(field: Field) -> Field:
+    """Return the field of which frames hold a part; mostly it is the field itself."""
+    return field.part_of.whole if field.part_of else field
+
+
+def _shown(field: Field, copies: dict[str, Any]) -> Any:
+    """Return what frames hold of a field, given copies of the whole ones."""
+    part = field.part_of
+    return part.chosen(copies[part.whole.name]) if part else copies[field.name]
+
+
 def _is_as_in_frames(field: Field) -> bool:
-    """Return whether the array of a field is what a frame holds of it."""
+    """Return whether the array of a field is what a frame of every row holds."""
     array = field.array
     if array is None or not isinstance(field.index, slice):
         return False

@@ -60,8 +60,20 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_frames_of_a_series_are_those_taken_one_by_one(folder, backend_name):
-    check_series(200, f"--set=compute.backend={backend_name}")
+@pytest.mark.parametrize(
+    "held",
+    [
+        "",
+        "every_body: 2",
+        "ids: [64, 3, 7]",
+        "precision: float32",
+        "fields: [position]",
+        "ids: [5], fields: [velocity], precision: float32",
+    ],
+)
+def test_frames_of_a_series_are_those_taken_one_by_one(folder, backend_name, held):
+    frames = f"--set=output.trajectory={{every_steps: 3, {held}}}"
+    check_series(200, f"--set=compute.backend={backend_name}", frames)
 
 
 @pytest.mark.gpu
@@ -106,7 +118,8 @@ print(json.dumps(steps))
         ("title=few", 66),
         ("output.trajectory={every_time: 0.003}", 66),
         ("output.diagnostics={every_steps: 6}", 33),
-        ("output.trajectory={every_steps: 3, every_body: 2}", 0),
+        ("output.trajectory={every_steps: 3, every_body: 2}", 66),
+        ("output.trajectory={every_steps: 3, fields: [velocity], precision: float32}", 66),
         ("stop=[{closest: 1e-30}]", 0),
     ],
 )

@@ -249,14 +249,14 @@ class CopyingKernels:
         return lambda: 0.0
 
 
-def test_a_model_sorts_its_bodies_among_the_copies_as_without_them():
+@pytest.mark.parametrize("names", [["position"], ["velocity"], ["position", "velocity"]])
+def test_a_model_sorts_its_bodies_among_the_copies_as_without_them(names):
     one, other = (make_model(plummer(40, seed=3), 1e-3, this_rank()) for _ in range(2))
     assert one.queue_with_copies(20, {}) is None
-    names = ("bodies/position", "bodies/velocity")
-    memory = {name: np.zeros((30, 40, 3)) for name in names}
+    memory = {f"bodies/{name}": np.zeros((30, 40, 3)) for name in names}
     assert one.queue_with_copies(20, memory) is None
     one.force.kernels = CopyingKernels(one.force.kernels, one.backend)
-    assert one.queue_with_copies(20, {"bodies/position": memory[names[0]]}) is None
+    assert one.queue_with_copies(20, memory | {"bodies/activity": memory}) is None
     assert one.step == 0
     one.advance(7)
     one.queue_with_copies(20, memory)()
@@ -264,8 +264,8 @@ def test_a_model_sorts_its_bodies_among_the_copies_as_without_them():
     other.advance(7)
     for k in range(30):
         other.advance(20)
-        for name in names:
-            np.testing.assert_array_equal(memory[name][k], other.fields()[name].array)
+        for name, copies in memory.items():
+            np.testing.assert_array_equal(copies[k], other.fields()[name].array)
 
 
 # ---- On a GPU ------------------------------------------------------------------------------------
