@@ -36,6 +36,7 @@ from hybrid_nbody.simulation.schedule import (
     EveryTime,
     EveryWallClock,
     Schedule,
+    StepSchedule,
     StopRequested,
 )
 from hybrid_nbody.simulation.signals import StopSignals
@@ -193,7 +194,8 @@ class Job:
         ]
         if frame and self.communicator.size == 1:
             others = AnyOf(*(event.schedule for event in (*before, *after)))
-            series = FrameSeries("trajectory", AnyOf(*frame), others, record.copy_frames)
+            [schedule] = frame
+            series = FrameSeries("trajectory", schedule, others, record.copy_frames)
             self.simulation.series = series
         if self.rebalancer:
             every = EveryWallClock(BALANCE_SECONDS)
@@ -224,7 +226,7 @@ class Job:
         if self.rebalancer and not self.simulation.outcome:
             self.rebalancer.look(self.simulation)
 
-    def _when(self, every: Every | None) -> list[Schedule]:
+    def _when(self, every: Every | None) -> list[StepSchedule]:
         return when(every, self.config.time.dt)
 
     def begin(self, saved_step: int | None) -> None:
@@ -357,7 +359,7 @@ def header_of(config: ModelConfig, communicator: Communicator, model: Model) -> 
     }
 
 
-def when(every: Every | None, dt: float) -> list[Schedule]:
+def when(every: Every | None, dt: float) -> list[StepSchedule]:
     """Return the schedule of an output section, in a list that is empty if it is off."""
     if every is None:
         return []
@@ -367,7 +369,7 @@ def when(every: Every | None, dt: float) -> list[Schedule]:
     return [EveryTime(every.every_time, dt)]
 
 
-def _and_at_the_ends(schedules: list[Schedule], ends: Sequence[Schedule]) -> Schedule:
+def _and_at_the_ends(schedules: Sequence[Schedule], ends: Sequence[Schedule]) -> Schedule:
     """Return the schedule of an output section with the ends of the run; never, if it is off."""
     return AnyOf(*schedules, *ends) if schedules else AnyOf()
 

@@ -11,7 +11,13 @@ from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.simulation.model import Model, Ranks, RunsAhead
 from hybrid_nbody.simulation.schedule import AnyOf, Clock, Schedule
 from hybrid_nbody.simulation.signals import StopRequests
-from hybrid_nbody.simulation.snapshots import FrameSeries, Snapshots, most_snapshots
+from hybrid_nbody.simulation.snapshots import (
+    MOST,
+    MOST_AHEAD,
+    FrameSeries,
+    Snapshots,
+    most_snapshots,
+)
 from hybrid_nbody.simulation.timings import Timings
 
 SERIES_SECONDS = 0.25
@@ -106,7 +112,7 @@ def taken_snapshots(
     snapshots: Snapshots,
     stages: Sequence[int],
     advance: Callable[[int], None],
-    take_ahead: TakeAhead | None,
+    take_ahead: TakeAhead,
 ) -> Iterator[None]:
     """Take a snapshot after each stage; pause whenever the host may look.
 
@@ -114,13 +120,25 @@ def taken_snapshots(
     """
     for steps, alike in groupby(stages):
         number = len(list(alike))
-        if take_ahead and take_ahead(snapshots, steps, number):
+        if take_ahead(snapshots, steps, number):
             yield
             continue
         for _ in range(number):
             advance(steps)
             snapshots.take()
             yield
+
+
+def _taking_ahead(keep: Callable[[Callable[[], float]], object]) -> TakeAhead:
+    """Return what takes several snapshots at once, and gives `keep` what waits for them."""
+
+    def take_ahead(snapshots: Snapshots, interval: int, number: int) -> bool:
+        wait = snapshots.take_ahead(interval, number)
+        if wait:
+            keep(wait)
+        return wait is not None
+
+    return take_ahead
 
 
 class TimeLoop:
@@ -182,7 +200,9 @@ class TimeLoop:
         """Advance the model until an event calls `stop`; return the outcome."""
         self._any_event = AnyOf(*(event.schedule for event in self.events))
         self._works_alone = not self.communicator.any(not self._runs_ahead())
-        self._most_snapshots = most_snapshots(self.model) if self.series else 0
+        if self.series:
+            limit = MOST_AHEAD if self._works_alone else MOST
+            self._most_snapshots = most_snapshots(self.model, limit)
         while True:
             with self.timings.measure("loop"):
                 decision = self._plan()
@@ -252,7 +272,8 @@ class TimeLoop:
         before = self.model.step
         with self.timings.measure("advance"):
             start = time.perf_counter()
-            snapshots = self._in_stages(decision.stages, self.model.advance)
+            take_ahead = _taking_ahead(lambda wait: wait())
+            snapshots = self._in_stages(decision.stages, self.model.advance, take_ahead)
             seconds = time.perf_counter() - start
         self.step_seconds = seconds / (self.model.step - before)
         self._begin_series(snapshots)
@@ -266,13 +287,8 @@ class TimeLoop:
         def give(steps: int) -> None:
             waits.append(model.queue(steps))
 
-        def take_ahead(snapshots: Snapshots, interval: int, number: int) -> bool:
-            wait = snapshots.take_ahead(interval, number)
-            if wait:
-                waits.append(wait)
-            return wait is not None
-
         with self.timings.measure("advance"):
+            take_ahead = _taking_ahead(waits.append)
             snapshots = self._in_stages(decision.stages, give, take_ahead)
         steps = self.model.step - before
         self._batches.append(Batch(steps, lambda: sum(wait() for wait in waits)))
@@ -285,7 +301,7 @@ class TimeLoop:
         self,
         stages: Sequence[int],
         advance: Callable[[int], None],
-        take_ahead: TakeAhead | None = None,
+        take_ahead: TakeAhead,
     ) -> Snapshots:
         """Advance by all stages, or until the host should look; return copies of the state between.
 

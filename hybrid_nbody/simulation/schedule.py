@@ -6,6 +6,7 @@ wall clock.
 
 import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -50,6 +51,13 @@ class Schedule(Protocol):
         """Return how many steps are free of it, at least one."""
 
 
+class StepSchedule(Schedule, Protocol):
+    """A schedule that depends on the step alone."""
+
+    def due_between(self, first: int, last: int) -> Iterable[int]:
+        """Return the steps between two others at which it is due, in order, without these."""
+
+
 @dataclass(frozen=True)
 class EverySteps:
     """Due at every multiple of `interval` steps, step 0 included."""
@@ -63,6 +71,10 @@ class EverySteps:
     def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
         return self.interval - clock.step % self.interval
+
+    def due_between(self, first: int, last: int) -> Iterable[int]:
+        """See `StepSchedule.due_between`."""
+        return range(first + self.interval - first % self.interval, last, self.interval)
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,11 @@ class EveryTime:
     def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""
         return self._step_of(self._multiple_at(clock.step) + 1) - clock.step
+
+    def due_between(self, first: int, last: int) -> Iterable[int]:
+        """See `StepSchedule.due_between`."""
+        steps = map(self._step_of, itertools.count(self._multiple_at(first) + 1))
+        return itertools.takewhile(lambda step: step < last, steps)
 
     @cached_property
     def _ratio(self) -> tuple[int, int]:

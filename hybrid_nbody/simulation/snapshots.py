@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 from hybrid_nbody.simulation.model import FRAME_ROLES, CopiesState, Field, Model, fields_of
-from hybrid_nbody.simulation.schedule import Clock, Schedule
+from hybrid_nbody.simulation.schedule import Clock, Schedule, StepSchedule
 
-MOST = 64
+MOST = 1024
 """Copies between two looks of the host, at most."""
+
+MOST_AHEAD = 64
+"""The same of a device that takes them while the host goes on: it loses no time between looks."""
 
 FEWEST = 4
 """Fewer would save it little."""
@@ -101,16 +104,16 @@ class Snapshots:
         return {field.name: _shown(field, copies) for field in self._shown}
 
 
-def most_snapshots(model: Model) -> int:
-    """Return how many snapshots of the state of a model may be taken; 0 if it is not worth it.
+def most_snapshots(model: Model, limit: int = MOST) -> int:
+    """Return how many snapshots of a model's state may be taken, `limit` or fewer.
 
-    All fields of which its frames hold a part must be on its device.
+    0 where it is not worth it. All fields of which frames hold a part must be on its device.
     """
     fields = [_whole(field) for field in fields_of(model, *FRAME_ROLES)]
     if not all(_is_as_in_frames(field) for field in fields):
         return 0
     size = sum(field.array.nbytes for field in fields)
-    number = min(MOST, MOST_BYTES // max(size, 1))
+    number = min(limit, MOST_BYTES // max(size, 1))
     return number if number >= FEWEST else 0
 
 
@@ -141,8 +144,8 @@ class FrameSeries:
     ----------
     name : str
         Under which it is timed.
-    schedule : Schedule
-        Of the frames; it depends on the step alone.
+    schedule : StepSchedule
+        Of the frames.
     others : Schedule
         Of all else for which the loop has to stop.
     begin : callable
@@ -150,15 +153,13 @@ class FrameSeries:
     """
 
     name: str
-    schedule: Schedule
+    schedule: StepSchedule
     others: Schedule
     begin: Callable[[Snapshots], Callable[[], None]]
 
     def stages(self, clock: Clock, most: int) -> list[int]:
         """Return the steps from now on to each snapshot, `most` or fewer, and to the next event."""
-        end = self.others.steps_ahead(clock)
-        stops = [0]
-        while stops[-1] < end and len(stops) <= most + 1:
-            there = clock._replace(step=clock.step + stops[-1])
-            stops.append(min(stops[-1] + self.schedule.steps_ahead(there), end))
-        return [after - before for before, after in pairwise(stops)]
+        event = clock.step + self.others.steps_ahead(clock)
+        frames = islice(self.schedule.due_between(clock.step, event), most + 1)
+        stops = [clock.step, *frames, event]
+        return [after - before for before, after in pairwise(stops[: most + 2])]

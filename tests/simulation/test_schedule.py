@@ -52,6 +52,14 @@ def check_agreement(schedule, start):
         assert ahead == following - step if following else step + ahead >= start + 300
 
 
+def check_between(schedule, start):
+    """Check that the steps between two are those at which it is due, without these two."""
+    due = due_steps(schedule, start)
+    assert list(schedule.due_between(start - 1, start + 300)) == due
+    inside = [step for step in due if start < step < start + 299]
+    assert list(schedule.due_between(start, start + 299)) == inside
+
+
 @given(interval=st.integers(1, 400), start=STARTS)
 def test_not_at_the_start(interval, start):
     schedule = AfterStart(EverySteps(interval))
@@ -68,6 +76,7 @@ def test_not_at_the_start(interval, start):
 def test_every_so_many_steps(interval, start):
     schedule = EverySteps(interval)
     check_agreement(schedule, start)
+    check_between(schedule, start)
     assert due_steps(schedule, start) == [
         step for step in range(start, start + 300) if step % interval == 0
     ]
@@ -106,6 +115,7 @@ def steps_of_multiples(interval, dt, start, steps=300):
 def test_every_multiple_of_an_interval_of_time(interval, dt, start):
     schedule = EveryTime(float(interval), float(dt))
     check_agreement(schedule, start)
+    check_between(schedule, start)
     assert due_steps(schedule, start) == steps_of_multiples(interval, dt, start)
 
 
@@ -113,6 +123,7 @@ def test_every_multiple_of_an_interval_of_time(interval, dt, start):
 def test_any_numbers_agree_and_skip_nothing(interval, dt, start):
     schedule = EveryTime(interval, dt)
     check_agreement(schedule, start)
+    check_between(schedule, start)
     ratio = max(Fraction(interval) / Fraction(dt), 1)
     found = len(due_steps(schedule, start))
     assert 300 / ratio - 1 <= found + 1e-6

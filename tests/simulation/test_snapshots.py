@@ -21,6 +21,7 @@ from hybrid_nbody.simulation.snapshots import (
     FEWEST,
     LONGEST_INTERVAL,
     MOST,
+    MOST_AHEAD,
     MOST_BYTES,
     FrameSeries,
     Snapshots,
@@ -141,6 +142,25 @@ class CopyingModel(AheadModel):
                 memory[k] = self.arrays[name]
         self.groups.append((interval, number))
         return lambda: 1e-3 * interval * number
+
+
+@pytest.mark.parametrize(("ahead", "most"), [(True, MOST_AHEAD), (False, MOST)])
+def test_a_host_that_waits_for_copies_looks_at_many_at_once(ahead, most):
+    model = CopyingModel()
+    model.runs_ahead = ahead
+    simulation = TimeLoop(model, this_rank(), NO_SIGNALS, time.monotonic())
+    end = AtStep(1500)
+    simulation.events = [Event("finish", end, lambda: simulation.stop("finished"))]
+    lengths = []
+
+    def begin(snapshots):
+        lengths.append(len(snapshots.steps))
+        return lambda: None
+
+    simulation.series = FrameSeries("frames", EverySteps(1), end, begin)
+    simulation.run()
+    assert max(lengths) == most
+    assert len(lengths) == -(-1500 // (most + 1))
 
 
 @pytest.mark.parametrize("most", [2, 3])

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.bodies import make_backend, make_gravity, make_model
+from support.bodies import make_backend, make_gravity
 from support.paper import PaperGpu
-from support.ranks import this_rank
 
 from hybrid_nbody.backends.workspace import Workspace
 from hybrid_nbody.nbody.copies import Motion, Motions, StateCopies
@@ -228,44 +227,6 @@ def test_kernels_are_launched_as_they_are_declared(number):
     assert copies.steps_left == 0
     copying = [name for name in backend.launches if "copy" in name]
     assert len(copying) == (12 if number == 300 else 0)
-
-
-class CopyingKernels:
-    """Kernels of a CPU that copy the state between two runs."""
-
-    def __init__(self, kernels, backend):
-        self.kernels = kernels
-        self.backend = backend
-
-    def __getattr__(self, name):
-        return getattr(self.kernels, name)
-
-    def run_with_copies(self, state, plan, steps, copies):
-        for _ in range(steps):
-            self.kernels.run(state, plan, 1)
-            memory = copies.note_steps(1)
-            if memory:
-                Motion(state.own_position, state.velocity).copy_to(memory.at(0), self.backend)
-        return lambda: 0.0
-
-
-@pytest.mark.parametrize("names", [["position"], ["velocity"], ["position", "velocity"]])
-def test_a_model_sorts_its_bodies_among_the_copies_as_without_them(names):
-    one, other = (make_model(plummer(40, seed=3), 1e-3, this_rank()) for _ in range(2))
-    assert one.queue_with_copies(20, {}) is None
-    memory = {f"bodies/{name}": np.zeros((30, 40, 3)) for name in names}
-    assert one.queue_with_copies(20, memory) is None
-    one.force.kernels = CopyingKernels(one.force.kernels, one.backend)
-    assert one.queue_with_copies(20, memory | {"bodies/activity": memory}) is None
-    assert one.step == 0
-    one.advance(7)
-    one.queue_with_copies(20, memory)()
-    assert one.step == 607
-    other.advance(7)
-    for k in range(30):
-        other.advance(20)
-        for name, copies in memory.items():
-            np.testing.assert_array_equal(copies[k], other.fields()[name].array)
 
 
 # ---- On a GPU ------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybrid_nbody.backends.base import Array, Backend
+from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.kernels.contract import (
     HermitePlan,
     HermitePoint,
@@ -18,7 +19,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     PairForce,
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite
-from hybrid_nbody.nbody.kernels.cpu.layout import Floats, Law, Packing, Substeps
+from hybrid_nbody.nbody.kernels.cpu.layout import Copies, Floats, Law, Packing, Substeps
 from hybrid_nbody.nbody.kernels.cpu.pieces import LongSteps, is_long, pieces
 from hybrid_nbody.nbody.kernels.cpu.steps import run_hermite, run_steps
 from hybrid_nbody.nbody.kernels.cpu.sums import (
@@ -40,6 +41,8 @@ from hybrid_nbody.nbody.precision import (
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
+NO_COPIES = Copies(0, 0, np.zeros((0, 0, 3)), np.zeros((0, 0, 3)))
+
 
 class Kernels:
     """Gravity on the threads of one rank; see `hybrid_nbody.nbody.kernels.contract.Kernels`.
@@ -57,7 +60,6 @@ class Kernels:
     remark = ""
     skips_massless = True
     hermite = hermite
-    run_with_copies = None
 
     def __init__(self, backend: Backend, state: State, pair_force: PairForce):
         precision = PRECISIONS[pair_force.precision]
@@ -147,15 +149,36 @@ class Kernels:
 
     def run(self, state: State, plan: StepPlan, steps: int) -> Callable[[], float]:
         """Take whole steps of a rank that owns every body; see the contract."""
-        take = self._run_long if self.is_long else self._run_short
-        seconds = take(state, plan, steps)
+        if self.is_long:
+            seconds = self._run_long(state, plan, steps)
+        else:
+            seconds = self._run_short(state, plan, steps, NO_COPIES)
         return lambda: seconds
 
-    def _run_short(self, state: State, plan: StepPlan, steps: int) -> float:
+    @property
+    def run_with_copies(
+        self,
+    ) -> Callable[[State, StepPlan, int, StateCopies], Callable[[], float]] | None:
+        """Return what takes steps and copies the state among them; None where steps are long."""
+        return None if self.is_long else self._run_with_copies
+
+    def _run_with_copies(
+        self, state: State, plan: StepPlan, steps: int, copies: StateCopies
+    ) -> Callable[[], float]:
+        """Take whole steps, and the copies of the state that are due among them."""
+        left = copies.interval - copies.since
+        memory = copies.note_steps(steps)
+        wanted = NO_COPIES
+        if memory:
+            wanted = Copies(left, copies.interval, memory.position, memory.velocity)
+        seconds = self._run_short(state, plan, steps, wanted)
+        return lambda: seconds
+
+    def _run_short(self, state: State, plan: StepPlan, steps: int, copies: Copies) -> float:
         """Return the seconds spent in the forces of whole steps, taken in compiled code."""
-        actions, lengths = plan.encoded()
         physics = self._physics(state, self._packed(state))
-        seconds: float = run_steps(steps, actions, lengths, _bodies(state), physics)
+        given = (plan.encoded(), _bodies(state), physics, tuple(copies))
+        seconds: float = run_steps(steps, *given)
         return seconds
 
     def _run_long(self, state: State, plan: StepPlan, steps: int) -> float:

@@ -111,6 +111,24 @@ class Bodies(NamedTuple):
     acceleration: Float64
 
 
+class Copies(NamedTuple):
+    """Where the state goes that is copied among the steps.
+
+    Attributes
+    ----------
+    left : int
+        Steps until the first copy; 0 if there is none.
+    interval : int
+        Steps from each copy to the next.
+    position, velocity : (copies, N, 3) array of float64
+    """
+
+    left: int
+    interval: int
+    position: Float64
+    velocity: Float64
+
+
 class Physics(NamedTuple):
     """The arguments of a force on a rank that owns every body.
 

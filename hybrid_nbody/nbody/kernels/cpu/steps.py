@@ -13,9 +13,10 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteProgress,
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite as formulas
-from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, linked
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, compiled_with_threads, linked
 from hybrid_nbody.nbody.kernels.cpu.layout import (
     Bodies,
+    Copies,
     Law,
     MovingSources,
     MovingTargets,
@@ -47,22 +48,28 @@ next_substep = linked(integrator.next_substep)
 # ---- Kicks and drifts ----------------------------------------------------------------------------
 
 
-@compiled
-def run_steps(steps, actions, lengths, bodies, physics):
-    """Do whole steps of kicks and drifts; return the seconds spent in the force.
+@compiled_with_threads
+def run_steps(steps, plan, bodies, physics, copies):
+    """Do whole steps of kicks and drifts, and copy the state; return the seconds in the force.
 
     Parameters
     ----------
     steps : int
-    actions, lengths : arrays
+    plan : tuple of arrays
         One step, from `hybrid_nbody.nbody.stages.StepPlan.encoded`.
     bodies : tuple
         The fields of `Bodies`, advanced in place.
     physics : tuple
         The fields of `Physics`, with those of `PackedSources`.
+    copies : tuple
+        The fields of `Copies`.
     """
     bodies = Bodies(*bodies)
     physics = Physics(*physics)
+    copies = Copies(*copies)
+    actions, lengths = plan
+    left = copies.left
+    taken = 0
     force = 0.0
     for _ in range(steps):
         for stage in range(actions.size):
@@ -72,7 +79,19 @@ def run_steps(steps, actions, lengths, bodies, physics):
                 add_scaled(bodies.position, lengths[stage], bodies.velocity)
             else:
                 force += update_accelerations(bodies, physics)
+        left -= 1
+        if left == 0:
+            keep(bodies, copies, taken)
+            taken += 1
+            left = copies.interval
     return force
+
+
+@linked
+def keep(bodies, copies, place):
+    """Copy the state to its place among the copies."""
+    copy(bodies.position, copies.position[place])
+    copy(bodies.velocity, copies.velocity[place])
 
 
 @linked
