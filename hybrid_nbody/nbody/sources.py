@@ -117,8 +117,11 @@ def spatial_order(position: Array, xp: Any = np) -> Order:
     if not len(position):
         return given_order(0)
     bodies = xp.argsort(morton_keys(position, xp), kind="stable").astype(np.int32)
+    number = len(bodies)
+    if number < CHUNK:  # too few for a chunk to end before it is full
+        return Order(bodies, _padded(np.zeros(1), number))
     leaps = _leaps(position[bodies], xp).tolist()
-    return Order(bodies, _padded(_starts(leaps, len(bodies)), len(bodies)))
+    return Order(bodies, _padded(_starts(leaps, number), number))
 
 
 def _starts(leaps: Iterable[int], number: int) -> NDArray[np.int64]:
