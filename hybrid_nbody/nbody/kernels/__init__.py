@@ -6,12 +6,7 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from collections.abc import Sequence
 
     from hybrid_nbody.backends.base import Backend
-    from hybrid_nbody.nbody.kernels.contract import (
-        ActivityCounter,
-        Kernels,
-        PairForce,
-        TreeSums,
-    )
+    from hybrid_nbody.nbody.kernels.contract import ActivityCounter, Kernels, PairForce
     from hybrid_nbody.nbody.kernels.cpu.activity import Counter as CpuCounter
     from hybrid_nbody.nbody.kernels.cpu.fields import Fields as CpuFields
     from hybrid_nbody.nbody.kernels.cpu.kernels import Kernels as CpuKernels
@@ -32,6 +27,7 @@ if TYPE_CHECKING:  # mypy checks that each implementation satisfies its contract
     from hybrid_nbody.nbody.kernels.measured import Measuring
     from hybrid_nbody.nbody.kernels.pair_sums import SymmetricKernels
     from hybrid_nbody.nbody.kernels.small_systems import Systems
+    from hybrid_nbody.nbody.kernels.tree_contract import TreeSums
     from hybrid_nbody.nbody.state import State
 
     KERNELS: tuple[type[Kernels], ...] = (CpuKernels, GpuKernels, HybridKernels)

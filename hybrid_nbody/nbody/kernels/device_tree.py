@@ -83,10 +83,10 @@ class DeviceTree(Protocol):
     def fill_rows(
         self, position: Array, acceleration: Array, units: tuple[float, float], rows: Array
     ) -> None:
-        """Fill the rows of bodies; see `contract.TreeSums.fill_rows`."""
+        """Fill the rows of bodies; see `tree_contract.TreeSums.fill_rows`."""
 
     def set_accelerations(self, sums: Array, unit: float, acceleration: Array) -> None:
-        """Fill accelerations; see `contract.TreeSums.set_accelerations`."""
+        """Fill accelerations; see `tree_contract.TreeSums.set_accelerations`."""
 
     def box(self, bodies: Array) -> Callable[[], NDArray[np.float64]]:
         """Begin to find the lowest and highest coordinates of one or more bodies.
@@ -96,16 +96,16 @@ class DeviceTree(Protocol):
         """
 
     def curve(self, bodies: Array, cube: Cube, words: int) -> Any:
-        """Return the order of bodies along the curve; see `contract.TreeSums.curve`."""
+        """Return the order of bodies along the curve; see `tree_contract.TreeSums.curve`."""
 
     def taken(self, rows: Array, order: Array) -> Array:
-        """Return rows in an order; see `contract.TreeSums.taken`."""
+        """Return rows in an order; see `tree_contract.TreeSums.taken`."""
 
     def put_back(self, rows: Array, order: Array) -> Array:
-        """Return rows as they were before; see `contract.TreeSums.put_back`."""
+        """Return rows as they were before; see `tree_contract.TreeSums.put_back`."""
 
     def ties(self, curve: Any) -> Array:
-        """Return whether a body and the next have the same key; see `contract.TreeSums.ties`."""
+        """Return whether a body and the next share a key; see `tree_contract.TreeSums.ties`."""
 
     def keys(self, bodies: Array, cube: Cube) -> Array:
         """Return the keys of bodies, (n,) of uint64."""
@@ -128,7 +128,7 @@ class DeviceTree(Protocol):
     def child_bounds(
         self, curve: Any, first: NDArray[np.int32], last: NDArray[np.int32], level: int
     ) -> NDArray[np.int32]:
-        """Return where the octants of cells begin; see `contract.TreeSums.child_bounds`."""
+        """Return where the octants of cells begin; see `tree_contract.TreeSums.child_bounds`."""
 
     def is_crowded(self, curve: Any, parts: Parts) -> bool:
         """Return whether keys of two words are needed."""

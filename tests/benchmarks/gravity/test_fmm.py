@@ -17,8 +17,8 @@ from hybrid_nbody.benchmarks.harness.runs import clumps, disc, galaxies, plummer
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.kernels import reference
-from hybrid_nbody.nbody.kernels.contract import TreeSums
 from hybrid_nbody.nbody.kernels.cube import Cube
+from hybrid_nbody.nbody.kernels.tree_contract import TreeSums
 
 
 def arguments(folder, *words):

@@ -8,10 +8,11 @@ from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.precompile import can_help, helped
 from hybrid_nbody.nbody.forces.tree.parts import PartFinder
 from hybrid_nbody.nbody.kernels import expansion_of, make_device_tree, make_tree_sums
-from hybrid_nbody.nbody.kernels.contract import PairForce, TreeSums
+from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.cube import cube_around
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.parts import CELL, Parts
+from hybrid_nbody.nbody.kernels.tree_contract import TreeSums
 
 BODIES = 200
 """Enough for a tree of some levels."""

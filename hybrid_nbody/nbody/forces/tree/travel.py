@@ -23,7 +23,7 @@ from hybrid_nbody.parallel.exchange.routes import Routes
 
 
 class Curves(Divider, Protocol):
-    """What a device knows of the curve; see `hybrid_nbody.nbody.kernels.contract.TreeSums`."""
+    """What a device knows of the curve; see `hybrid_nbody.nbody.kernels.tree_contract.TreeSums`."""
 
     def curve(self, position: Array, cube: Cube, words: int) -> Any:
         """Return the order of bodies along the curve."""

@@ -48,7 +48,7 @@ Vectors = NDArray[np.float64]
 
 
 class TreeSums:
-    """Sums over all bodies by a tree of cells; see `hybrid_nbody.nbody.kernels.contract.TreeSums`.
+    """Sums over bodies by a tree of cells; see `hybrid_nbody.nbody.kernels.tree_contract.TreeSums`.
 
     Parameters
     ----------
