@@ -137,7 +137,7 @@ def _compile_hermite(backend: Backend, kernels: Kernels, state: State) -> None:
     formulas.keep(*arrays[1:], corrected, scratch.start)
     if kernels.run_hermite:
         plan = HermitePlan(1e-6, 1.0, 0.0, 0.0, True, 1e6)
-        kernels.run_hermite(state, scratch, plan, HermitePoint(1e-6, 0.0, 0.0, 0), 0)
+        kernels.run_hermite(state, scratch, plan, HermitePoint(1e-6, 0.0, 0.0, 0), 0, None)
 
 
 def measured_weights(

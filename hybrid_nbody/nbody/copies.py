@@ -70,6 +70,11 @@ class StateCopies:
         """Return the steps until the last copy."""
         return self.interval * (len(self.memory) - self.taken) - self.since
 
+    @property
+    def next(self) -> Motions:
+        """Return the memory for the copies that are not taken yet."""
+        return self.memory.between(self.taken, len(self.memory))
+
     def note_steps(self, steps: int) -> Motions | None:
         """Take note of queued steps; return the memory of copies among them, None without one."""
         first = self.taken

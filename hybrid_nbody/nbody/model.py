@@ -150,10 +150,10 @@ class NBodyModel:
         if advance is None or not copies or copies.keys() - MOVING:
             return None
         wanted = StateCopies(interval, self._memory_with(copies))
-        last = self.step + wanted.steps_left
-        wait = begin(self.backend, lambda: advance(self.step, wanted))
-        self.step = last
-        return wait
+        try:
+            return begin(self.backend, lambda: advance(self.step, wanted))
+        finally:
+            self.step += interval * wanted.taken
 
     def _memory_with(self, copies: Mapping[str, Array]) -> Motions:
         """Return memory for copies of both fields of the motion, of which one may not be wanted."""

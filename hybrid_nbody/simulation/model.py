@@ -339,6 +339,11 @@ class CopiesState(Protocol):
         callable or None
             Waits for the steps, and returns their seconds. None, nothing having been done, where
             it is no faster than copies between batches of steps.
+
+        Raises
+        ------
+        HybridNBodyError
+            A step cannot be taken; `Model.step` is that of the last copy.
         """
 
 

@@ -85,12 +85,13 @@ class Snapshots:
             return None
         place = len(self.steps)
         memory = {name: whole[place : place + number] for name, whole in self._memory.items()}
-        wait = model.queue_with_copies(interval, memory)
-        if wait:
-            steps = range(model.step - (number - 1) * interval, model.step + 1, interval)
+        before = model.step
+        try:
+            return model.queue_with_copies(interval, memory)
+        finally:  # also of those before a step that cannot be taken
+            steps = range(before + interval, model.step + 1, interval)
             self.steps.extend(steps)
             self.times.extend(map(model.time_at, steps))
-        return wait
 
     @property
     def copies(self) -> dict[str, Any]:

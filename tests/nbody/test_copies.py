@@ -5,9 +5,12 @@ import pytest
 from support.bodies import make_backend, make_gravity, make_model
 from support.ranks import this_rank
 
+from hybrid_nbody.errors import NumericalError
+from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.copies import Motions, StateCopies
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.stages import EULER, LEAPFROG, YOSHIDA4, StepPlan
+from hybrid_nbody.simulation.snapshots import Snapshots
 
 
 @pytest.mark.parametrize("precision", ["single", "double"])
@@ -27,6 +30,41 @@ def test_threads_copy_the_state_in_batches_of_any_length(precision, number, stag
         other.kernels.run(other.state, plan, 3)
         np.testing.assert_array_equal(copies.memory.position[k], other.state.own_position)
         np.testing.assert_array_equal(copies.memory.velocity[k], other.state.velocity)
+
+
+@pytest.mark.parametrize("number", [2, 3, 40])
+def test_steps_of_substeps_are_copied_at_their_ends(number):
+    bodies = plummer(number, seed=3)
+    one, other = (
+        make_model(bodies, 0.01, this_rank(), integrator="hermite4", accuracy=1e-4)
+        for _ in range(2)
+    )
+    one.advance(2)
+    other.advance(2)
+    memory = {name: np.zeros((30, number, 3)) for name in ("bodies/position", "bodies/velocity")}
+    one.queue_with_copies(20, memory)()
+    assert one.step == 602
+    for k in range(30):
+        other.advance(20)
+        for name, copies in memory.items():
+            np.testing.assert_array_equal(copies[k], other.fields()[name].array)
+    assert one.integrator.forces == other.integrator.forces
+    assert one.scalars() == other.scalars()
+
+
+def test_copies_before_a_step_that_cannot_be_taken_are_counted():
+    position = np.array([[-0.5, 0.0, 0.0], [0.5, 0.0, 0.0]])
+    bodies = Bodies(position, np.zeros((2, 3)), np.ones(2))
+    one, other = (make_model(bodies, 0.01, this_rank(), integrator="hermite4") for _ in range(2))
+    snapshots = Snapshots(one, 400)
+    with pytest.raises(NumericalError):
+        snapshots.take_ahead(1, 400)
+    assert len(snapshots.steps) > 20
+    assert snapshots.steps == list(range(1, one.step + 1))
+    assert snapshots.times == [0.01 * step for step in snapshots.steps]
+    for position in snapshots.copies["bodies/position"]:
+        other.advance(1)
+        np.testing.assert_array_equal(position, other.bodies.position)
 
 
 def test_where_a_force_is_long_nothing_is_copied_among_steps():

@@ -176,6 +176,12 @@ class Force(Protocol):
         return None
 
 
+HermitePath = Callable[
+    [HermitePlan, HermiteScratch, HermitePoint, int, StateCopies | None], HermiteProgress
+]
+"""Takes steps of Hermite's scheme; see `JerkForce.run_hermite`."""
+
+
 class JerkForce(Force, Protocol):
     """A force that gives the time derivative of the accelerations, too.
 
@@ -210,11 +216,10 @@ class JerkForce(Force, Protocol):
             Records the parts ``exchange`` and ``force``.
         """
 
-    def run_hermite(
-        self, plan: HermitePlan, scratch: HermiteScratch, point: HermitePoint, steps: int
-    ) -> HermiteProgress | None:
-        """Take steps on a fast path from a point on; it may pause between two substeps.
+    @property
+    def run_hermite(self) -> HermitePath | None:
+        """Return what takes steps from a point on, and copies the state among them, if any does.
 
-        Returns None, having done nothing, where there is no such path.
+        It may pause between two substeps. Without it the host takes every substep.
         """
         return None

@@ -11,7 +11,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.bodies import DeviceBodies
 from hybrid_nbody.nbody.copies import StateCopies
 from hybrid_nbody.nbody.forces.actions import BodyActions
-from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup, JerkForce
+from hybrid_nbody.nbody.forces.base import BodyExchange, ForceSetup, HermitePath, JerkForce
 from hybrid_nbody.nbody.kernels import make_kernels
 from hybrid_nbody.nbody.kernels.contract import (
     HermiteFormulas,
@@ -317,16 +317,25 @@ class DirectForce(JerkForce):
 
         return run_all
 
-    def run_hermite(
-        self, plan: HermitePlan, scratch: HermiteScratch, point: HermitePoint, steps: int
-    ) -> HermiteProgress | None:
-        """Take steps in compiled code where this rank owns every body and its device has some."""
+    @property
+    def run_hermite(self) -> HermitePath | None:
+        """Return what takes steps in compiled code, where this rank owns every body."""
         run = self.kernels.run_hermite
         if run is None or not self.exchange.alone:
             return None
-        progress = run(self.state, scratch, plan, point, steps)
-        self.timings.add("force", progress.seconds)
-        return progress
+
+        def run_all(
+            plan: HermitePlan,
+            scratch: HermiteScratch,
+            point: HermitePoint,
+            steps: int,
+            copies: StateCopies | None,
+        ) -> HermiteProgress:
+            progress = run(self.state, scratch, plan, point, steps, copies)
+            self.timings.add("force", progress.seconds)
+            return progress
+
+        return run_all
 
     def _replay(self, plan: StepPlan, steps: int) -> None:
         """Queue one step by itself, with marks, and the others as replays of a recorded one.

@@ -13,7 +13,8 @@ the force, which differences over short substeps magnify, is measured (`noise.py
 that it explains do not shorten a substep.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,8 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.nbody.bodies import LocalBodies
-from hybrid_nbody.nbody.forces.base import JerkForce
+from hybrid_nbody.nbody.copies import StateCopies
+from hybrid_nbody.nbody.forces.base import HermitePath, JerkForce
 from hybrid_nbody.nbody.integrators.base import Integrator, IntegratorSetup, Rows
 from hybrid_nbody.nbody.integrators.kick_drift import account
 from hybrid_nbody.nbody.integrators.noise import (
@@ -226,22 +228,39 @@ class Hermite(Integrator[JerkForce]):
             On every rank, if a substep became too small, naming a body.
         """
         self._attach(force, bodies)
-        for number in force.batches(step, steps):
-            done = self._run(number)
+        path = force.run_hermite
+        take = partial(self._run, path, None) if path else self._step_by_step
+        self._advance(step, force.batches(step, steps), take)
+
+    def advance_with_copies(self, force: JerkForce) -> Callable[[int, StateCopies], None] | None:
+        """Return what takes the steps of all copies on the fast path of the force, if any."""
+        path = force.run_hermite
+        if path is None:
+            return None
+
+        def advance(step: int, copies: StateCopies) -> None:
+            self._attach(force, force.bodies)
+            batches = force.batches(step, copies.steps_left)
+            self._advance(step, batches, partial(self._run, path, copies))
+
+        return advance
+
+    def _advance(self, step: int, batches: Iterable[int], take: Callable[[int], int]) -> None:
+        """Take batches of steps; `take` returns how many of a batch could be taken."""
+        for number in batches:
+            done = take(number)
             self.steps += done
             if done < number:
                 raise self._too_small(step + done)
             step += number
 
-    def _run(self, steps: int) -> int:
-        """Take steps, on the fast path of the force if any; return how many could be taken."""
+    def _run(self, path: HermitePath, copies: StateCopies | None, steps: int) -> int:
+        """Take steps on the fast path of the force; return how many could be taken."""
         done = 0
         stuck = False
         point = HermitePoint(self.substep, 0.0, 0.0, 0)
         while done < steps and not stuck:  # the path pauses now and then: signals are noticed here
-            progress = self.force.run_hermite(self.plan, self.scratch, point, steps - done)
-            if progress is None:
-                return self._step_by_step(steps)
+            progress = path(self.plan, self.scratch, point, steps - done, copies)
             done += progress.steps
             stuck = progress.stuck
             point = progress.point

@@ -163,6 +163,12 @@ class HermiteScratch:
     substeps: Array
 
 
+HermiteRun = Callable[
+    [State, HermiteScratch, HermitePlan, HermitePoint, int, StateCopies | None], HermiteProgress
+]
+"""Takes steps of Hermite's scheme; see `Kernels.run_hermite`."""
+
+
 class Corrected(NamedTuple):
     """The result of a substep: positions and velocities, (n, 3) each, and their `low` parts."""
 
@@ -237,9 +243,9 @@ class Kernels(Protocol):
     skips_massless : bool
         Whether bodies after the last chunk are no sources.
     run_hermite : callable or None
-        ``run_hermite(state, scratch, plan, point, steps)`` takes steps of a rank that owns every
-        body in a compiled loop, from a `HermitePoint` on, and returns a `HermiteProgress`; it may
-        pause within a step. None where a device has no such loop.
+        ``run_hermite(state, scratch, plan, point, steps, copies)`` takes steps of a rank that owns
+        every body in a compiled loop, from a `HermitePoint` on, and copies the state among them; it
+        may pause within a step. None where a device has no such loop.
     run_with_copies : callable or None
         ``run_with_copies(state, plan, steps, copies)`` takes steps as `run` does and copies the
         state among them. None where a device does that no faster than between two runs.
@@ -256,9 +262,7 @@ class Kernels(Protocol):
         """Return the formulas of Hermite's scheme."""
 
     @property
-    def run_hermite(
-        self,
-    ) -> Callable[[State, HermiteScratch, HermitePlan, HermitePoint, int], HermiteProgress] | None:
+    def run_hermite(self) -> HermiteRun | None:
         """Return the compiled loop over Hermite's steps, or None."""
 
     @property

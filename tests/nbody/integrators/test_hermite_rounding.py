@@ -200,8 +200,8 @@ def test_nan_ends_the_run_at_once_and_names_its_body(alone, backend, compiled):
 def test_a_long_step_comes_back_to_python_now_and_then(alone):
     """So that signals are noticed; the pauses change nothing."""
     model = hermite(pythagorean(), 60.0, alone, accuracy=1e-5)
-    run, calls = model.force.run_hermite, []
-    model.force.run_hermite = lambda *arguments: calls.append(run(*arguments)) or calls[-1]
+    run, calls = model.force.kernels.run_hermite, []
+    model.force.kernels.run_hermite = lambda *given: calls.append(run(*given)) or calls[-1]
     model.diagnostics()
     model.advance(1)
     assert [progress.steps for progress in calls] == [0] * (len(calls) - 1) + [1]

@@ -166,12 +166,8 @@ class Kernels:
         self, state: State, plan: StepPlan, steps: int, copies: StateCopies
     ) -> Callable[[], float]:
         """Take whole steps, and the copies of the state that are due among them."""
-        left = copies.interval - copies.since
-        memory = copies.note_steps(steps)
-        wanted = NO_COPIES
-        if memory:
-            wanted = Copies(left, copies.interval, memory.position, memory.velocity)
-        seconds = self._run_short(state, plan, steps, wanted)
+        seconds = self._run_short(state, plan, steps, _next_of(copies))
+        copies.note_steps(steps)
         return lambda: seconds
 
     def _run_short(self, state: State, plan: StepPlan, steps: int, copies: Copies) -> float:
@@ -195,6 +191,7 @@ class Kernels:
         plan: HermitePlan,
         point: HermitePoint,
         steps: int,
+        copies: StateCopies | None,
     ) -> HermiteProgress:
         """Take whole steps of a rank that owns every body, from a point on; it may pause."""
         sources = (*self._packed(state), *self._velocities())
@@ -208,7 +205,12 @@ class Kernels:
         )
         numbers = (plan.dt, plan.accuracy, plan.rounding, plan.noise, plan.shifts, plan.long)
         physics = self._physics(state, sources)
-        return run_hermite(steps, numbers, point, arrays, _bodies(state), physics)
+        wanted = _next_of(copies) if copies else NO_COPIES
+        given = (numbers, point, arrays, _bodies(state), physics, tuple(wanted))
+        progress: HermiteProgress = run_hermite(steps, *given)
+        if copies:
+            copies.note_steps(progress.steps)
+        return progress
 
     def _physics(self, state: State, sources: tuple[Array, ...]) -> tuple[Any, ...]:
         """Return the fields of `Physics`."""
@@ -230,6 +232,13 @@ def _law(state: State, pair_force: PairForce, precision: Precision) -> Law:
         equal_masses=state.common_mass is not None and not without_self,
         excludes_self=without_self,
     )
+
+
+def _next_of(copies: StateCopies) -> Copies:
+    """Return the copies that are not taken yet, as the compiled loops take them."""
+    memory = copies.next
+    left = copies.interval - copies.since
+    return Copies(left, copies.interval, memory.position, memory.velocity)
 
 
 def _bodies(state: State) -> tuple[Array, ...]:

@@ -13,7 +13,7 @@ from hybrid_nbody.nbody.kernels.contract import (
     HermiteProgress,
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite as formulas
-from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, compiled_with_threads, linked
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_with_threads, linked
 from hybrid_nbody.nbody.kernels.cpu.layout import (
     Bodies,
     Copies,
@@ -68,7 +68,7 @@ def run_steps(steps, plan, bodies, physics, copies):
     physics = Physics(*physics)
     copies = Copies(*copies)
     actions, lengths = plan
-    left = copies.left
+    until_copy = copies.left
     taken = 0
     force = 0.0
     for _ in range(steps):
@@ -79,16 +79,16 @@ def run_steps(steps, plan, bodies, physics, copies):
                 add_scaled(bodies.position, lengths[stage], bodies.velocity)
             else:
                 force += update_accelerations(bodies, physics)
-        left -= 1
-        if left == 0:
-            keep(bodies, copies, taken)
+        until_copy -= 1
+        if until_copy == 0:
+            copy_state(bodies, copies, taken)
             taken += 1
-            left = copies.interval
+            until_copy = copies.interval
     return force
 
 
 @linked
-def keep(bodies, copies, place):
+def copy_state(bodies, copies, place):
     """Copy the state to its place among the copies."""
     copy(bodies.position, copies.position[place])
     copy(bodies.velocity, copies.velocity[place])
@@ -107,8 +107,8 @@ def update_accelerations(bodies, physics):
 # ---- Hermite's scheme ----------------------------------------------------------------------------
 
 
-@compiled
-def run_hermite(steps, plan, point, scratch, bodies, physics):
+@compiled_with_threads
+def run_hermite(steps, plan, point, scratch, bodies, physics, copies):
     """Do whole steps as `hybrid_nbody.nbody.integrators.hermite.Hermite` does them on any ranks.
 
     It pauses between two substeps when it has computed `MOST_PAIRS`, and after a long step.
@@ -126,6 +126,8 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
         The fields of `Bodies`, advanced in place. Accelerations need not be given.
     physics : tuple
         The fields of `Physics`, with those of `MovingSources`.
+    copies : tuple
+        The fields of `Copies`: states at the ends of steps.
 
     Returns
     -------
@@ -133,6 +135,9 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
     """
     bodies = Bodies(*bodies)
     physics = Physics(*physics)
+    copies = Copies(*copies)
+    until_copy = copies.left
+    copied = 0
     dt, accuracy, rounding, noise, shifts, long = plan
     wanted, left, negligible, spent = point
     most = MOST_PAIRS // (bodies.position.shape[0] ** 2 + PAIRS_OF_A_SUBSTEP)
@@ -159,6 +164,11 @@ def run_hermite(steps, plan, point, scratch, bodies, physics):
         stuck = h == 0
         if left == 0:
             done += 1
+            until_copy -= 1
+            if until_copy == 0:
+                copy_state(bodies, copies, copied)
+                copied += 1
+                until_copy = copies.interval
         paused = forces > most or (left == 0 and spent > long)
     point = HermitePoint(wanted, left, negligible, spent)
     return HermiteProgress(done, point, stuck, forces, force)
