@@ -18,7 +18,7 @@ from hybrid_nbody.nbody.initial_conditions import (
     random_box,
     two_body,
 )
-from hybrid_nbody.nbody.integrators.hermite import next_substep
+from hybrid_nbody.nbody.integrators.substeps import next_substep
 from hybrid_nbody.nbody.kernels.contract import Criterion
 from hybrid_nbody.nbody.kernels.cpu.hermite import next_steps
 

@@ -6,7 +6,7 @@ changed, so that a substep can be repeated.
 
 import numpy as np
 
-from hybrid_nbody.nbody.integrators.hermite import CANCELLATION, FIRST_SUBSTEP
+from hybrid_nbody.nbody.integrators.substeps import CANCELLATION, FIRST_SUBSTEP
 from hybrid_nbody.nbody.kernels.contract import Criterion
 from hybrid_nbody.nbody.kernels.cpu.compilers import compiled, linked
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from hybrid_nbody.backends.numba_clock import seconds
 from hybrid_nbody.backends.simd import BLOCK
-from hybrid_nbody.nbody.integrators import hermite as integrator
-from hybrid_nbody.nbody.integrators.hermite import MAX_RETRIES, SMALLEST_SUBSTEP
+from hybrid_nbody.nbody.integrators import substeps as rules
+from hybrid_nbody.nbody.integrators.substeps import MAX_RETRIES, SMALLEST_SUBSTEP
 from hybrid_nbody.nbody.kernels.contract import (
     Corrected,
     Criterion,
@@ -43,7 +43,7 @@ may take long, and signals are noticed there alone."""
 PAIRS_OF_A_SUBSTEP = 1 << 10
 """The rest of a substep of a few bodies takes as long as these pairs."""
 
-next_substep = linked(integrator.next_substep)
+next_substep = linked(rules.next_substep)
 
 # ---- Kicks and drifts ----------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.nbody.integrators.hermite import CANCELLATION, FIRST_SUBSTEP
+from hybrid_nbody.nbody.integrators.substeps import CANCELLATION, FIRST_SUBSTEP
 from hybrid_nbody.nbody.kernels.contract import Corrected, Criterion
 from hybrid_nbody.nbody.kernels.units import power_of_two
 
