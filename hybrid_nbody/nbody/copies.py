@@ -75,6 +75,10 @@ class StateCopies:
         """Return the memory for the copies that are not taken yet."""
         return self.memory.between(self.taken, len(self.memory))
 
+    def steps_to_next(self, within_step: bool = False) -> int:
+        """Return the steps until the next copy; 0 right after one, unless `within_step`."""
+        return self.interval - self.since if self.since or within_step else 0
+
     def note_steps(self, steps: int) -> Motions | None:
         """Take note of queued steps; return the memory of copies among them, None without one."""
         first = self.taken

@@ -105,7 +105,7 @@ class Decision(NamedTuple):
 
 
 TakeAhead = Callable[[Snapshots, int, int], bool]
-"""``take_ahead(snapshots, interval, number)`` takes several snapshots at once, or returns False."""
+"""``take_ahead(snapshots, interval, number)`` takes some of them at once, or returns False."""
 
 
 def taken_snapshots(
@@ -116,16 +116,14 @@ def taken_snapshots(
 ) -> Iterator[None]:
     """Take a snapshot after each stage; pause whenever the host may look.
 
-    Stages in a row of as many steps are left to `take_ahead` if it can take them.
+    Stages in a row of as many steps are left to `take_ahead` if it can take them, or some of them.
     """
     for steps, alike in groupby(stages):
-        number = len(list(alike))
-        if take_ahead(snapshots, steps, number):
-            yield
-            continue
-        for _ in range(number):
-            advance(steps)
-            snapshots.take()
+        wanted = len(snapshots.steps) + len(list(alike))
+        while len(snapshots.steps) < wanted:
+            if not take_ahead(snapshots, steps, wanted - len(snapshots.steps)):
+                advance(steps)
+                snapshots.take()
             yield
 
 

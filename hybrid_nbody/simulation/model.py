@@ -328,6 +328,9 @@ class CopiesState(Protocol):
     ) -> Callable[[], float] | None:
         """Queue whole steps, and a copy of the state after every `interval` of them.
 
+        There may be fewer copies than memory where steps take long: `Model.step` is that of the
+        last one.
+
         Parameters
         ----------
         interval : int
@@ -343,7 +346,7 @@ class CopiesState(Protocol):
         Raises
         ------
         HybridNBodyError
-            A step cannot be taken; `Model.step` is that of the last copy.
+            A step cannot be taken.
         """
 
 

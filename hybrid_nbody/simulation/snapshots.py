@@ -72,7 +72,7 @@ class Snapshots:
         interval : int
             Steps to the first of them, and from each to the next.
         number : int
-            How many snapshots.
+            How many snapshots; there may be fewer where steps take long.
 
         Returns
         -------

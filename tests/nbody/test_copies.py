@@ -52,6 +52,27 @@ def test_steps_of_substeps_are_copied_at_their_ends(number):
     assert one.scalars() == other.scalars()
 
 
+def test_where_steps_take_long_the_host_looks_after_the_next_copy():
+    one, other = (
+        make_model(plummer(3, seed=3), 0.01, this_rank(), integrator="hermite4") for _ in range(2)
+    )
+    run = one.force.kernels.run_hermite
+
+    def pausing(state, scratch, plan, point, steps, copies):
+        return run(state, scratch, plan, point, min(steps, 7), copies)
+
+    one.force.kernels.run_hermite = pausing
+    memory = {"bodies/position": np.zeros((30, 3, 3))}
+    one.queue_with_copies(5, memory)()
+    assert one.step == 10
+    one.queue_with_copies(7, {"bodies/position": memory["bodies/position"][2:]})()
+    assert one.step == 17
+    for k, steps in enumerate((5, 5, 7)):
+        other.advance(steps)
+        np.testing.assert_array_equal(memory["bodies/position"][k], other.bodies.position)
+    assert one.scalars() == other.scalars()
+
+
 def test_copies_before_a_step_that_cannot_be_taken_are_counted():
     position = np.array([[-0.5, 0.0, 0.0], [0.5, 0.0, 0.0]])
     bodies = Bodies(position, np.zeros((2, 3)), np.ones(2))

@@ -170,6 +170,18 @@ def test_a_device_copies_several_states_at_once_where_it_can(most):
     assert model.groups == ([(3, 4), (3, 4), (3, 3)] if most == 3 else [])
 
 
+def test_a_device_may_copy_fewer_states_than_there_is_memory_for():
+    class Slow(CopyingModel):
+        def queue_with_copies(self, interval, copies):
+            return super().queue_with_copies(
+                interval, {name: memory[:2] for name, memory in copies.items()}
+            )
+
+    model = Slow()
+    assert frames_of(model, EverySteps(15)) == frames_of(DeviceModel(), EverySteps(15))
+    assert set(model.groups) == {(3, 2)}
+
+
 def test_frames_at_unlike_distances_are_copied_one_by_one():
     schedule = EveryTime(1.75, 0.5)
     model = CopyingModel()

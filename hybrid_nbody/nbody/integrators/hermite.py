@@ -15,6 +15,7 @@ that it explains do not shorten a substep.
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +75,13 @@ def make_scratch(backend: Backend, velocity: Array, low: Array) -> HermiteScratc
         jerk=backend.zeros((number, 3), "f8"),
         substeps=backend.zeros((number,), "f8"),
     )
+
+
+class Taken(NamedTuple):
+    """How many of some steps were taken, and whether the next one cannot be."""
+
+    steps: int
+    is_stuck: bool = False
 
 
 class Hermite(Integrator[JerkForce]):
@@ -220,17 +228,19 @@ class Hermite(Integrator[JerkForce]):
 
         return advance
 
-    def _advance(self, step: int, batches: Iterable[int], take: Callable[[int], int]) -> None:
-        """Take batches of steps; `take` returns how many of a batch could be taken."""
+    def _advance(self, step: int, batches: Iterable[int], take: Callable[[int], Taken]) -> None:
+        """Take batches of steps, all or until one ends early."""
         for number in batches:
-            done = take(number)
-            self.steps += done
-            if done < number:
-                raise self._too_small(step + done)
-            step += number
+            taken = take(number)
+            self.steps += taken.steps
+            step += taken.steps
+            if taken.is_stuck:
+                raise self._too_small(step)
+            if taken.steps < number:
+                return
 
-    def _run(self, path: HermitePath, copies: StateCopies | None, steps: int) -> int:
-        """Take steps on the fast path of the force; return how many could be taken."""
+    def _run(self, path: HermitePath, copies: StateCopies | None, steps: int) -> Taken:
+        """Take steps on the fast path of the force; with copies, end with one where it is slow."""
         done = 0
         stuck = False
         point = HermitePoint(self.substep, 0.0, 0.0, 0)
@@ -243,9 +253,11 @@ class Hermite(Integrator[JerkForce]):
             self.forces += progress.forces
             if point.left == 0:
                 self._end_step(point.forces)
-        return done
+            if copies and done < steps:
+                steps = min(steps, done + copies.steps_to_next(within_step=point.left > 0))
+        return Taken(done, stuck)
 
-    def _step_by_step(self, steps: int) -> int:
+    def _step_by_step(self, steps: int) -> Taken:
         """Take steps from the host."""
         for step in range(steps):
             before = self.forces
@@ -253,9 +265,9 @@ class Hermite(Integrator[JerkForce]):
             limits = self._begin_step(timer)
             account(timer, self.setup.timings)
             if not self._cover(limits):
-                return step
+                return Taken(step, is_stuck=True)
             self._end_step(self.forces - before)
-        return steps
+        return Taken(steps)
 
     def _end_step(self, forces: int) -> None:
         """Measure the noise anew after a step of many `forces`: bodies that are close round more.

@@ -210,6 +210,16 @@ def test_a_long_step_comes_back_to_python_now_and_then(alone):
     assert abs(model.diagnostics()["relative_energy_error"]) < 1e-9
 
 
+def test_a_pause_within_a_step_ends_a_series_of_copies_behind_it(alone):
+    one, other = (hermite(pythagorean(), 60.0, alone, accuracy=1e-5) for _ in range(2))
+    memory = {"bodies/position": np.zeros((3, 3, 3))}
+    one.queue_with_copies(1, memory)()
+    other.advance(1)
+    assert one.step == 1
+    np.testing.assert_array_equal(memory["bodies/position"][0], other.bodies.position)
+    np.testing.assert_array_equal(one.bodies.position, other.bodies.position)
+
+
 # --- positions and velocities -------------------------------------------------------------------
 
 
