@@ -65,10 +65,11 @@ def _for_loops_alone(compile_ir: Callable[..., Any]) -> Callable[..., Any]:
 def _save_before_naming(cache: Any, key: Any, code: Any) -> None:
     """Keep the code of a function, and only then name its file in the index.
 
-    Numba does so in the other order: another process that looks in between finds a name without a
-    file, and compiles once more. Numba also counts the files in its index: two processes that
-    compile a function for different types at once would choose the same name, and the index of one
-    could name the code of the other. Nobody else chooses the name given here.
+    Numba writes the index first: another process that looks in between finds a name without a file,
+    and compiles once more. Numba also counts the files in its index: two processes that compile a
+    function for different types at once would choose the same name, and the index of one could name
+    the code of the other. The name is therefore a random one. Of two that write the index at once
+    one still loses its entry, and that function is compiled once more later.
     """
     unique = cache._data_name_pattern.format(number=uuid.uuid4().int)
     name = cache._load_index().get(key, unique)

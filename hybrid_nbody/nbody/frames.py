@@ -117,15 +117,18 @@ class Frames:
         own = chosen.own
         self._on_device: Any = own if isinstance(own, slice) else backend.upload(own)
 
-    def shown(self, field: Field, array: Array) -> Field:
-        """Return what frames hold of a field, whose rows here are an `array` on the device."""
+    def shown(self, field: Field, array: Array, moving: Sequence[Field]) -> Field:
+        """Return what frames hold of a field, whose rows here are an `array` on the device.
+
+        `moving` are the fields that steps change, this one among them.
+        """
         return replace(
             self._of_chosen(field),
             dtype=self.dtype,
             host=lambda start, stop: self.backend.download(self._rows(array)[start:stop]),
             start=lambda: self.backend.start_download(self._rows(array)),
             role=Role.SHOWN,
-            part_of=PartOf(field, self._rows_at_times),
+            part_of=PartOf(field, moving, self._rows_at_times),
         )
 
     def shown_once(self, field: Field, array: NDArray[Any]) -> Field:
@@ -146,9 +149,12 @@ class Frames:
             return array[self._on_device].astype(self.dtype)
 
     def _rows_at_times(self, copies: Array) -> Array:
-        """Return the same of copies at several times: (times, rows, …)."""
+        """Return the chosen rows of copies, (times, rows, …), in the precision of the frames.
+
+        It may be a view of the copies; it lies in one piece.
+        """
         with np.errstate(over="ignore"):
-            return copies[:, self._on_device].astype(self.dtype)
+            return copies[:, self._on_device].astype(self.dtype, order="C", copy=False)
 
 
 class Asked(Protocol):

@@ -145,24 +145,16 @@ class NBodyModel:
     def queue_with_copies(
         self, interval: int, copies: Mapping[str, Array]
     ) -> Callable[[], float] | None:
-        """See `CopiesState.queue_with_copies`; frames with maps hold other fields, too."""
+        """See `CopiesState.queue_with_copies`; None where more than the motion is to be copied."""
         advance = self.integrator.advance_with_copies(self.force)
-        if advance is None or not copies or copies.keys() - MOVING:
+        if advance is None or copies.keys() != MOVING:
             return None
-        wanted = StateCopies(interval, self._memory_with(copies))
+        memory = Motions(copies["bodies/position"], copies["bodies/velocity"])
+        wanted = StateCopies(interval, memory)
         try:
             return begin(self.backend, lambda: advance(self.step, wanted))
         finally:
             self.step += interval * wanted.taken
-
-    def _memory_with(self, copies: Mapping[str, Array]) -> Motions:
-        """Return memory for copies of both fields of the motion, of which one may not be wanted."""
-        wanted = next(iter(copies.values()))
-
-        def memory(name: str) -> Array:
-            return copies[name] if name in copies else self.backend.empty(wanted.shape, np.float64)
-
-        return Motions(memory("bodies/position"), memory("bodies/velocity"))
 
     def _advance(self, steps: int) -> None:
         self.integrator.advance(self.force, self.force.bodies, self.step, steps)
@@ -240,7 +232,10 @@ class NBodyModel:
         constant = {"mass": self.own_mass, "id": self.ids}
         state = {name: fields[f"bodies/{name}"] for name in (*moving, *constant)}
         inner = {field.name: replace(field, role=Role.INTERNAL) for field in state.values()}
-        shown = {f"frame/{name}": frames.shown(state[name], moving[name]) for name in frames.names}
+        whole = [state[name] for name in moving]
+        shown = {
+            f"frame/{name}": frames.shown(state[name], moving[name], whole) for name in frames.names
+        }
         once = {
             f"frame/{name}": frames.shown_once(state[name], constant[name]) for name in constant
         }

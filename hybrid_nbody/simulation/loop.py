@@ -127,7 +127,7 @@ def taken_snapshots(
             yield
 
 
-def _taking_ahead(keep: Callable[[Callable[[], float]], object]) -> TakeAhead:
+def _take_ahead_keeping(keep: Callable[[Callable[[], float]], object]) -> TakeAhead:
     """Return what takes several snapshots at once, and gives `keep` what waits for them."""
 
     def take_ahead(snapshots: Snapshots, interval: int, number: int) -> bool:
@@ -270,7 +270,7 @@ class TimeLoop:
         before = self.model.step
         with self.timings.measure("advance"):
             start = time.perf_counter()
-            take_ahead = _taking_ahead(lambda wait: wait())
+            take_ahead = _take_ahead_keeping(lambda wait: wait())
             snapshots = self._in_stages(decision.stages, self.model.advance, take_ahead)
             seconds = time.perf_counter() - start
         self.step_seconds = seconds / (self.model.step - before)
@@ -286,7 +286,7 @@ class TimeLoop:
             waits.append(model.queue(steps))
 
         with self.timings.measure("advance"):
-            take_ahead = _taking_ahead(waits.append)
+            take_ahead = _take_ahead_keeping(waits.append)
             snapshots = self._in_stages(decision.stages, give, take_ahead)
         steps = self.model.step - before
         self._batches.append(Batch(steps, lambda: sum(wait() for wait in waits)))

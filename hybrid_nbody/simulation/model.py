@@ -1,7 +1,7 @@
 """The contract of a model: what the time loop, the output and the checkpoints know of it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -38,19 +38,22 @@ SHARED_ROLES = (Role.STATIC, Role.SHOWN_ONCE)
 
 @dataclass(frozen=True)
 class PartOf:
-    """How frames hold a part of a field: some rows, in a precision of their own.
+    """The part of a field that frames hold: some rows, in a precision of their own.
 
     Attributes
     ----------
     whole : Field
         The field.
-    chosen : callable
-        ``chosen(copies)`` returns what frames hold of copies of its array, (times, rows, …), on the
-        same device: (times, chosen rows, …).
+    moving : sequence of Field
+        The fields of the state that steps change, `whole` among them; all have an array.
+    choose : callable
+        ``choose(copies)`` returns what frames hold of copies of the whole array, (times, rows, …),
+        on the same device: (times, chosen rows, …).
     """
 
     whole: "Field"
-    chosen: Callable[[Any], Any]
+    moving: "Sequence[Field]"
+    choose: Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ class Field:
         guard lets the device look at those of all fields at once. That of a field of frames stays
         the same array, whose numbers steps change.
     part_of : PartOf, optional
-        How it follows from another field that has an array.
+        The field of which this is a part, and how to choose it.
     """
 
     name: str

@@ -55,7 +55,7 @@ class StepSchedule(Schedule, Protocol):
     """A schedule that depends on the step alone."""
 
     def due_between(self, first: int, last: int) -> Iterable[int]:
-        """Return the steps between two others at which it is due, in order, without these."""
+        """Return the steps after `first` and before `last` at which it is due, ascending."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Copies of a small state at several steps, taken faster than the host could look at each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Any
 
 from hybrid_nbody.simulation.model import FRAME_ROLES, CopiesState, Field, Model, fields_of
@@ -38,7 +38,7 @@ class Snapshots:
     Attributes
     ----------
     fields : list of Field
-        What is copied: all of which frames hold a part.
+        The whole fields that are copied; frames may hold a part of them.
     steps : list of int
         When they were taken.
     times : list of float
@@ -48,7 +48,7 @@ class Snapshots:
     def __init__(self, model: Model, number: int) -> None:
         self.model = model
         self._shown = fields_of(model, *FRAME_ROLES) if number else []
-        self.fields = [_whole(field) for field in self._shown]
+        self.fields = _copied(self._shown)
         self._memory: dict[str, Any] = {
             field.name: model.backend.empty((number, *field.array.shape), field.array.dtype)
             for field in self.fields
@@ -102,15 +102,15 @@ class Snapshots:
     def frames(self) -> dict[str, Any]:
         """Return what frames hold of each field, by name: (steps, rows, …) on the device."""
         copies = self.copies
-        return {field.name: _shown(field, copies) for field in self._shown}
+        return {field.name: _part_in_frames(field, copies) for field in self._shown}
 
 
 def most_snapshots(model: Model, limit: int = MOST) -> int:
     """Return how many snapshots of a model's state may be taken, `limit` or fewer.
 
-    0 where it is not worth it. All fields of which frames hold a part must be on its device.
+    It is 0 where too few would fit, or where a field of the frames is not on the device.
     """
-    fields = [_whole(field) for field in fields_of(model, *FRAME_ROLES)]
+    fields = _copied(fields_of(model, *FRAME_ROLES))
     if not all(_is_as_in_frames(field) for field in fields):
         return 0
     size = sum(field.array.nbytes for field in fields)
@@ -118,15 +118,16 @@ def most_snapshots(model: Model, limit: int = MOST) -> int:
     return number if number >= FEWEST else 0
 
 
-def _whole(field: Field) -> Field:
-    """Return the field of which frames hold a part; mostly it is the field itself."""
-    return field.part_of.whole if field.part_of else field
+def _copied(shown: Sequence[Field]) -> list[Field]:
+    """Return the fields to be copied for those of frames: themselves, or all that move."""
+    moving = [field.part_of.moving if field.part_of else [field] for field in shown]
+    return list({field.name: field for field in chain(*moving)}.values())
 
 
-def _shown(field: Field, copies: dict[str, Any]) -> Any:
+def _part_in_frames(field: Field, copies: dict[str, Any]) -> Any:
     """Return what frames hold of a field, given copies of the whole ones."""
     part = field.part_of
-    return part.chosen(copies[part.whole.name]) if part else copies[field.name]
+    return part.choose(copies[part.whole.name]) if part else copies[field.name]
 
 
 def _is_as_in_frames(field: Field) -> bool:

@@ -71,7 +71,7 @@ def test_every_nth_body_on_any_ranks(communicator, permuted, step):
     own = shares(communicator, permuted)
     mine, field = field_of(own)
     chosen = every_nth(step, own, NUMBER)
-    shown = Frames(("position",), "float32", chosen, CpuBackend(1)).shown(field, mine)
+    shown = Frames(("position",), "float32", chosen, CpuBackend(1)).shown(field, mine, [field])
     found = whole(shown, communicator)
     if communicator.is_root:
         assert found.dtype == np.float32
@@ -88,7 +88,7 @@ def test_bodies_of_some_ids_in_the_order_of_the_bodies(communicator, permuted, r
     mine, field = field_of(own)
     chosen = of_ids(IDS[rows].tolist(), IDS[own], own, communicator)
     frames = Frames(("position",), "float64", chosen, CpuBackend(1))
-    found = whole(frames.shown(field, mine), communicator)
+    found = whole(frames.shown(field, mine, [field]), communicator)
     ids = whole(frames.shown_once(replaced_by_ids(field), IDS[own]), communicator)
     if communicator.is_root:
         np.testing.assert_array_equal(found, POSITION[sorted(rows)])
@@ -98,6 +98,20 @@ def test_bodies_of_some_ids_in_the_order_of_the_bodies(communicator, permuted, r
 def replaced_by_ids(field):
     """Return the field of the identities."""
     return Field("bodies/id", (NUMBER,), np.dtype("i8"), "", "", field.index, field.host)
+
+
+@pytest.mark.parametrize("chosen", [every_nth(1, slice(0, 4), 4), every_nth(3, slice(0, 4), 4)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_copies_at_several_times_are_chosen_as_one_is(chosen, dtype):
+    copies = 10.0 ** np.random.default_rng(3).uniform(-300, 300, (5, 4, 3))
+    field = Field("bodies/position", (4, 3), np.dtype("f8"), "", "", slice(0, 4), None)
+    frames = Frames(("position",), dtype, chosen, CpuBackend(1))
+    found = frames.shown(field, copies[0], [field]).part_of.choose(copies)
+    assert found.flags.c_contiguous
+    assert found.dtype == dtype
+    for k, copy in enumerate(copies):
+        one = frames.shown(field, copy, [field])
+        np.testing.assert_array_equal(found[k], one.host(0, one.rows))
 
 
 @pytest.mark.mpi

@@ -84,6 +84,13 @@ def test_chunks_do_not_straddle_tight_clusters():
     assert max(extents) < 3e-3  # clusters of radius 1e-3 in a box of width 2
 
 
+@pytest.mark.parametrize(("number", "chunks"), [(CHUNK - 1, 1), (CHUNK, 2), (CHUNK + 1, 2)])
+def test_bodies_that_fill_no_chunk_are_not_cut(number, chunks):
+    position = 1e-3 * np.random.default_rng(1).standard_normal((number, 3))
+    position[number // 2 :] += 10.0
+    assert spatial_order(position).chunks == chunks
+
+
 def test_an_order_survives_as_rows():
     order = spatial_order(clustered().position)
     heads = [

@@ -212,7 +212,7 @@ def test_a_long_step_comes_back_to_python_now_and_then(alone):
 
 def test_a_pause_within_a_step_ends_a_series_of_copies_behind_it(alone):
     one, other = (hermite(pythagorean(), 60.0, alone, accuracy=1e-5) for _ in range(2))
-    memory = {"bodies/position": np.zeros((3, 3, 3))}
+    memory = {f"bodies/{name}": np.zeros((3, 3, 3)) for name in ("position", "velocity")}
     one.queue_with_copies(1, memory)()
     other.advance(1)
     assert one.step == 1

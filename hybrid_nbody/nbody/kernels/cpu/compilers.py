@@ -12,7 +12,7 @@ from hybrid_nbody.backends.simd import VECTOR_MATH
 compiled = njit(cache=True, error_model="numpy", _nrt=False)
 
 compiled_with_threads = njit(cache=True, error_model="numpy", _nrt=False, nogil=True)
-"""Compiles a function that calls others on threads; other threads of Python go on meanwhile."""
+"""Compiles a function that holds no lock of Python: other threads of Python go on meanwhile."""
 
 compiled_parallel = njit(cache=True, error_model="numpy", parallel=True)
 """Compiles a function whose outer loop threads share."""

@@ -112,7 +112,7 @@ class Bodies(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """Where the state goes that is copied among the steps.
+    """Memory for copies of the state, and the steps at which they are due.
 
     Attributes
     ----------
