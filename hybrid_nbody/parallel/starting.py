@@ -21,6 +21,9 @@ GRACE = 5.0
 LONGEST = 600.0
 """Seconds that it may take at all."""
 
+TAKEN = (signal.SIGHUP, signal.SIGUSR1)
+"""Signals for which MPI libraries put handlers of their own in the place of Python's."""
+
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 STARTED = b"\0"
 """Signals that ask to stop, and what says that MPI has started; no signal has the number 0."""
@@ -38,6 +41,7 @@ def watched_start(noted: str = "") -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are for the main thread
         return
+    _take_back_signals()  # from the library, which is loaded
     hearing, telling = socket.socketpair()
     telling.setblocking(False)
     before = signal.set_wakeup_fd(telling.fileno(), warn_on_full_buffer=False)
@@ -46,11 +50,20 @@ def watched_start(noted: str = "") -> Iterator[None]:
     try:
         yield
     finally:
+        _take_back_signals()
         signal.set_wakeup_fd(before)
         telling.send(STARTED)
         watch.join()
         hearing.close()
         telling.close()
+
+
+def _take_back_signals() -> None:
+    """Let Python handle signals again as it did: a run would not hear of them until its steps."""
+    for number in TAKEN:
+        handler = signal.getsignal(number)
+        if handler is not None:  # else it was set before Python started
+            signal.signal(number, handler)
 
 
 def _watch(hearing: socket.socket, noted: str) -> None:

@@ -122,3 +122,27 @@ print(main(["run", "none.yaml"]))
 
 def test_a_ctrl_c_while_numpy_is_imported_stops_the_program():
     assert python(WITHIN_NUMPY).split() == ["75"]
+
+
+TAKEN_BY_MPI = """
+import ctypes, signal, sys
+from hybrid_nbody.parallel.starting import watched_start
+
+taken = getattr(signal, sys.argv[1])
+heard = []
+signal.signal(taken, lambda *_: heard.append("heard"))
+in_c = ctypes.CDLL(None).signal
+in_c.argtypes = [ctypes.c_int, ctypes.c_void_p]
+ignore = 1  # SIG_IGN
+in_c(taken, ignore)  # as a library does that is loaded
+with watched_start():
+    signal.raise_signal(taken)
+    in_c(taken, ignore)  # and in the start of MPI
+signal.raise_signal(taken)
+print(*heard)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGUSR1"])
+def test_signals_that_the_start_of_mpi_takes_are_taken_back(name):
+    assert python(TAKEN_BY_MPI, name).split() == ["heard", "heard"]
