@@ -207,10 +207,8 @@ class Guard:
         assert not isinstance(error, tuple)
         limit = math.inf if self.max_energy_error is None else self.max_energy_error
         if not abs(error) <= limit:
-            excess = f"more than time.max_energy_error = {limit:g}"
-            what = f"the energy ran away: its relative error is {error:.3g}, {excess}"
-            moment = Moment.of(self.model)
-            raise self._error(moment, f"{what}; {self.model.suspect()}", self.calm_step)
+            what = f"{_runaway(error, limit)}; {self.model.suspect()}"
+            raise self._error(Moment.of(self.model), what, self.calm_step)
         self.calm_step = self.model.step
 
     def _error(self, moment: Moment, what: str, good_step: int) -> HybridNBodyError:
@@ -221,6 +219,14 @@ class Guard:
         known = f"; the state was good at step {good_step}" if good_step < moment.step else ""
         advice = f"{model.advice['run']}; checkpoints written before are kept"
         return NumericalError(f"{where}{known}. {advice}").on_all_ranks()
+
+
+def _runaway(error: float, limit: float) -> str:
+    """Return what is wrong with an energy."""
+    if math.isnan(error):
+        return "the energy is not a finite number"
+    excess = f"more than time.max_energy_error = {limit:g}"
+    return f"the energy ran away: its relative error is {error:.3g}, {excess}"
 
 
 def _is_guarded(field: Field) -> bool:

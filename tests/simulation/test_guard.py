@@ -165,7 +165,7 @@ def test_an_array_that_stays_as_it_is_is_looked_at_once(communicator):
 # ---- Energy --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("error", [0.2, -0.2, math.inf, math.nan])
+@pytest.mark.parametrize("error", [0.2, -0.2, math.inf])
 def test_an_energy_that_runs_away_is_named_with_a_suspect(guard, model, error):
     model.at(4)
     message = message_of(lambda: guard.check_energy({"relative_energy_error": error}))
@@ -178,7 +178,7 @@ def test_an_energy_that_runs_away_is_named_with_a_suspect(guard, model, error):
 
 def test_a_bad_initial_state_is_named_as_such(guard, model):
     message = message_of(lambda: guard.check_energy({"relative_energy_error": math.nan}))
-    assert message.startswith("step 0 (t = 0): the energy ran away")
+    assert message.startswith("step 0 (t = 0): the energy is not a finite number; body 7")
     assert message.endswith("The initial state has bad rows")
 
 
@@ -204,7 +204,7 @@ def test_an_energy_that_is_no_number_is_refused_even_without_a_limit(model, comm
             {"relative_energy_error": math.nan}
         )
     )
-    assert "its relative error is nan" in message
+    assert "the energy is not a finite number" in message
 
 
 def test_without_a_limit_or_without_an_energy_anything_goes(guard, model, communicator):
