@@ -17,6 +17,9 @@ DISTRIBUTIONS = Option(
 )
 DRY_RUN = Option("--dry-run", "measure and choose, but keep nothing for later runs")
 
+EVERY = Option("--every N", "steps from one frame to the next", "20")
+LASTING = Option("--seconds S", "about how long a run without frames lasts", "4s")
+
 BENCHMARKS = (
     Benchmark(
         "sizes",
@@ -52,5 +55,12 @@ BENCHMARKS = (
         "a force shared by a GPU and the CPU, against the CPU's share",
         (SIZES, ROLES, PRECISIONS, options.THREADS, REPEATS),
         keys=("precision", "bodies", "label"),
+    ),
+    Benchmark(
+        "frames",
+        "gravity.frames.run",
+        "whole runs that write frames, beside the same runs without any",
+        (SIZES, EVERY, LASTING, options.BACKEND, options.THREADS, REPEATS),
+        keys=("device", "bodies", "every_steps"),
     ),
 )

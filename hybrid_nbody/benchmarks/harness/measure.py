@@ -188,7 +188,7 @@ def doubling(most: int) -> list[int]:
     return [*(2**k for k in range(most.bit_length()) if 2**k < most), most]
 
 
-UNITS = {"": 1, "ms": 1e3, "M": 1e-6, "G": 1e-9}
+UNITS = {"": 1, "ms": 1e3, "µs": 1e6, "M": 1e-6, "G": 1e-9}
 
 
 def shown(value: Any, how: Show) -> str:
