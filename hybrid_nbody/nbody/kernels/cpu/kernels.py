@@ -42,6 +42,7 @@ from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
 NO_COPIES = Copies(0, 0, np.zeros((0, 0, 3)), np.zeros((0, 0, 3)))
+"""Stands for steps among which nothing is copied."""
 
 
 class Kernels:
