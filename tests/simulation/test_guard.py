@@ -176,6 +176,15 @@ def test_an_energy_that_runs_away_is_named_with_a_suspect(guard, model, error):
     )
 
 
+def test_an_energy_that_is_no_number_later_is_named_with_a_suspect(guard, model):
+    model.at(4)
+    message = message_of(lambda: guard.check_energy({"relative_energy_error": math.nan}))
+    assert message == (
+        "step 4 (t = 2): the energy is not a finite number; body 7, the fastest, moves at 12; "
+        f"the state was good at step 0. {ADVICE}"
+    )
+
+
 def test_a_bad_initial_state_is_named_as_such(guard, model):
     message = message_of(lambda: guard.check_energy({"relative_energy_error": math.nan}))
     assert message.startswith("step 0 (t = 0): the energy is not a finite number; body 7")

@@ -40,8 +40,9 @@ from hybrid_nbody.nbody.precision import (
 )
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
+from hybrid_nbody.simulation.schedule import NEVER
 
-NO_COPIES = Copies(0, 0, np.zeros((0, 0, 3)), np.zeros((0, 0, 3)))
+NO_COPIES = Copies(NEVER, 1, np.zeros((0, 0, 3)), np.zeros((0, 0, 3)))
 """Stands for steps among which nothing is copied."""
 
 

@@ -117,7 +117,7 @@ class Copies(NamedTuple):
     Attributes
     ----------
     left : int
-        Steps until the first copy; 0 if there is none.
+        Steps until the first copy; more than are taken if there is none.
     interval : int
         Steps from each copy to the next.
     position, velocity : (copies, N, 3) array of float64

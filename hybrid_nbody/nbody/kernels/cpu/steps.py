@@ -68,10 +68,8 @@ def run_steps(steps, plan, bodies, physics, copies):
     physics = Physics(*physics)
     copies = Copies(*copies)
     actions, lengths = plan
-    until_copy = copies.left
-    taken = 0
     force = 0.0
-    for _ in range(steps):
+    for step in range(steps):
         for stage in range(actions.size):
             if actions[stage] == KICK:
                 add_scaled(bodies.velocity, lengths[stage], bodies.acceleration)
@@ -79,19 +77,18 @@ def run_steps(steps, plan, bodies, physics, copies):
                 add_scaled(bodies.position, lengths[stage], bodies.velocity)
             else:
                 force += update_accelerations(bodies, physics)
-        until_copy -= 1
-        if until_copy == 0:
-            copy_state(bodies, copies, taken)
-            taken += 1
-            until_copy = copies.interval
+        copy_if_due(step + 1, bodies, copies)
     return force
 
 
 @linked
-def copy_state(bodies, copies, place):
-    """Copy the state to its place among the copies."""
-    copy(bodies.position, copies.position[place])
-    copy(bodies.velocity, copies.velocity[place])
+def copy_if_due(done, bodies, copies):
+    """Copy the state after `done` steps to its place, if a copy is due then."""
+    since = done - copies.left
+    if since >= 0 and since % copies.interval == 0:
+        place = since // copies.interval
+        copy(bodies.position, copies.position[place])
+        copy(bodies.velocity, copies.velocity[place])
 
 
 @linked
@@ -136,8 +133,6 @@ def run_hermite(steps, plan, point, scratch, bodies, physics, copies):
     bodies = Bodies(*bodies)
     physics = Physics(*physics)
     copies = Copies(*copies)
-    until_copy = copies.left
-    copied = 0
     dt, accuracy, rounding, noise, shifts, long = plan
     wanted, left, negligible, spent = point
     most = MOST_PAIRS // (bodies.position.shape[0] ** 2 + PAIRS_OF_A_SUBSTEP)
@@ -164,11 +159,7 @@ def run_hermite(steps, plan, point, scratch, bodies, physics, copies):
         stuck = h == 0
         if left == 0:
             done += 1
-            until_copy -= 1
-            if until_copy == 0:
-                copy_state(bodies, copies, copied)
-                copied += 1
-                until_copy = copies.interval
+            copy_if_due(done, bodies, copies)
         paused = forces > most or (left == 0 and spent > long)
     point = HermitePoint(wanted, left, negligible, spent)
     return HermiteProgress(done, point, stuck, forces, force)
