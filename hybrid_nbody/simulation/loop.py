@@ -11,13 +11,7 @@ from hybrid_nbody.errors import HybridNBodyError
 from hybrid_nbody.simulation.model import Model, Ranks, RunsAhead
 from hybrid_nbody.simulation.schedule import AnyOf, Clock, Schedule
 from hybrid_nbody.simulation.signals import StopRequests
-from hybrid_nbody.simulation.snapshots import (
-    MOST,
-    MOST_AHEAD,
-    FrameSeries,
-    Snapshots,
-    most_snapshots,
-)
+from hybrid_nbody.simulation.snapshots import FrameSeries, Snapshots, most_snapshots
 from hybrid_nbody.simulation.timings import Timings
 
 SERIES_SECONDS = 0.25
@@ -199,8 +193,7 @@ class TimeLoop:
         self._any_event = AnyOf(*(event.schedule for event in self.events))
         self._works_alone = not self.communicator.any(not self._runs_ahead())
         if self.series:
-            limit = MOST_AHEAD if self._works_alone else MOST
-            self._most_snapshots = most_snapshots(self.model, limit)
+            self._most_snapshots = most_snapshots(self.model)
         while True:
             with self.timings.measure("loop"):
                 decision = self._plan()

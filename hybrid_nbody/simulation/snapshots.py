@@ -11,9 +11,6 @@ from hybrid_nbody.simulation.schedule import Clock, Schedule, StepSchedule
 MOST = 1024
 """Copies between two looks of the host, at most."""
 
-MOST_AHEAD = 64
-"""The same of a device that takes them while the host goes on: it loses no time between looks."""
-
 FEWEST = 4
 """Fewer would save it little."""
 
@@ -105,8 +102,8 @@ class Snapshots:
         return {field.name: _part_in_frames(field, copies) for field in self._shown}
 
 
-def most_snapshots(model: Model, limit: int = MOST) -> int:
-    """Return how many snapshots of a model's state may be taken, `limit` or fewer.
+def most_snapshots(model: Model) -> int:
+    """Return how many snapshots of a model's state may be taken between two looks of the host.
 
     It is 0 where too few would fit, or where a field of the frames is not on the device.
     """
@@ -114,7 +111,7 @@ def most_snapshots(model: Model, limit: int = MOST) -> int:
     if not all(_is_as_in_frames(field) for field in fields):
         return 0
     size = sum(field.array.nbytes for field in fields)
-    number = min(limit, MOST_BYTES // max(size, 1))
+    number = min(MOST, MOST_BYTES // max(size, 1))
     return number if number >= FEWEST else 0
 
 
