@@ -28,10 +28,17 @@ class Timings:
     def add_later(self, name: str, seconds: Callable[[], float]) -> None:
         """Add what `seconds` returns, which waits for work that a device has been given.
 
-        It is asked when `MOST_LATER` more of such work has been given, so that a device never waits
-        for the host; or when somebody reads.
+        See `later`.
         """
-        self._later.append(lambda: self.add(name, seconds()))
+        self.later(lambda: self.add(name, seconds()))
+
+    def later(self, add: Callable[[], None]) -> None:
+        """Call `add` later, which waits for work that a device has been given, and adds seconds.
+
+        It is called when `MOST_LATER` more of such work has been given, so that a device never
+        waits for the host; or when somebody reads.
+        """
+        self._later.append(add)
         self._settle(MOST_LATER)
 
     def _settle(self, left: int = 0) -> None:

@@ -1,7 +1,7 @@
 """The direct sum over all pairs where every rank holds the positions of all bodies."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from hybrid_nbody.nbody.state import State, make_state, set_order
 from hybrid_nbody.nbody.step_timer import NullTimer, StepTimer, Timer
 from hybrid_nbody.parallel.exchange.allgather import AllgatherExchange
 from hybrid_nbody.simulation.model import Field, Role, Work
+from hybrid_nbody.simulation.timings import Timings
 
 STEPS_BETWEEN_SORTS = 512
 """Sources are sorted anew at every multiple of this step number: a rule that a restart can
@@ -338,23 +339,14 @@ class DirectForce(JerkForce):
         return run_all
 
     def _replay(self, plan: StepPlan, steps: int) -> None:
-        """Queue one step by itself, with marks, and the others as replays of a recorded one.
-
-        Each replay is taken to compute as long as the first step did; the rest of its time it
-        waited for messages.
-        """
+        """Queue one step by itself, with marks, and the others as replays of a recorded one."""
         timer = StepTimer(self.backend)
         plan.perform(BodyActions(self, self.bodies, timer))
         replay = self._recorded_step(plan)
         for _ in range(steps - 1):
             replay()
         timer.record("replays")
-        force = timer.seconds("force")
-        replays = timer.seconds("replays")
-        computing = min((steps - 1) * force, replays)
-        waiting = max(replays - computing - (steps - 1) * timer.seconds("motion"), 0.0)
-        self.timings.add("exchange", timer.seconds("exchange") + (waiting if steps > 1 else 0.0))
-        self.timings.add("force", force + computing)
+        self.timings.later(partial(_account_replays, timer, steps - 1, self.timings))
 
     def _recorded_step(self, plan: StepPlan) -> Callable[[], None]:
         """Return a step that the device takes without the host where it can."""
@@ -362,3 +354,17 @@ class DirectForce(JerkForce):
             actions = BodyActions(self, self.bodies, NullTimer())
             self.recorded[plan] = self.backend.recorded(lambda: plan.perform(actions))
         return self.recorded[plan]
+
+
+def _account_replays(timer: StepTimer, number: int, timings: Timings) -> None:
+    """Add the seconds of a step and of a number of replays to the timings of the run.
+
+    Each replay is taken to compute as long as the step did; the rest of its time it waited for
+    messages.
+    """
+    force = timer.seconds("force")
+    replays = timer.seconds("replays")
+    computing = min(number * force, replays)
+    waiting = max(replays - computing - number * timer.seconds("motion"), 0.0)
+    timings.add("exchange", timer.seconds("exchange") + (waiting if number else 0.0))
+    timings.add("force", force + computing)

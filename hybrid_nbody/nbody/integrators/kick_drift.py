@@ -1,6 +1,7 @@
 """Steps of kicks and drifts under any force."""
 
 from collections.abc import Callable
+from functools import partial
 
 from hybrid_nbody.nbody.bodies import LocalBodies
 from hybrid_nbody.nbody.copies import StateCopies
@@ -58,20 +59,12 @@ class KickDrift(Integrator[Force]):
         return advance
 
     def _step_by_step(self, force: Force, bodies: LocalBodies, steps: range) -> None:
-        """Queue every step by itself.
-
-        The times of a step are read when the next one is queued, so that the host does not wait.
-        """
-        previous = None
+        """Queue every step by itself."""
         for step in steps:
             timer = StepTimer(self.backend)
             clock = StepClock(step, self.plan.dt)
             self.plan.perform(BodyActions(force, bodies, timer, clock))
-            if previous:
-                account(previous, self.timings)
-            previous = timer
-        if previous:
-            account(previous, self.timings)
+            self.timings.later(partial(account, timer, self.timings))
 
 
 def account(timer: StepTimer, timings: Timings) -> None:
