@@ -14,8 +14,8 @@ from hybrid_nbody.files.hdf5 import check_regular_file, open_hdf5, reading
 SEAL_BYTES = 512
 """Bytes at the start of a sealed HDF5 file, its user block."""
 
-READ_BYTES = 4 << 20
-"""Bytes read at a time."""
+READ_BYTES = 1 << 20
+"""Bytes read at a time: they stay in a core's cache."""
 
 BLOCK_BYTES = 16 << 20
 """Bytes of a block of a long file; threads compute the digests of several at a time."""
@@ -60,10 +60,11 @@ def _digest_of_block(path: Path, start: int) -> bytes:
 def _digest_between(path: Path, start: int, stop: int) -> bytes:
     """Return the SHA-256 digest of the bytes from `start` to `stop`, or to the end of the file."""
     digest = hashlib.sha256()
+    buffer = memoryview(bytearray(READ_BYTES))
     with open(path, "rb", buffering=0) as file:
         file.seek(start)
-        while piece := file.read(min(READ_BYTES, stop - file.tell())):
-            digest.update(piece)
+        while number := file.readinto(buffer[: stop - file.tell()]):
+            digest.update(buffer[:number])
     return digest.digest()
 
 
