@@ -1,6 +1,5 @@
 """Sharing the rows out again, during a run, when the speeds of the ranks have drifted."""
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -10,6 +9,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.rows import redistribute
 from hybrid_nbody.parallel.shares import RunSetup
+from hybrid_nbody.running.ahead import free_model
 from hybrid_nbody.running.contract import AnyBuilder
 from hybrid_nbody.simulation.loop import TimeLoop
 from hybrid_nbody.simulation.model import Model, RowIndex, fields_of
@@ -126,7 +126,7 @@ class Rebalancer:
         saved = MemoryCheckpoint(model, partition, self.builder.communicator)
         seconds = model.timings.seconds
         del model
-        gc.collect()  # its parts refer to each other: it would stay, beside the new one
+        free_model()  # it would stay, beside the new one
         setup.exchange.transport.release()
         self.setup = self.builder.rearranged(setup, partition, saved)
         self.setup.model.timings.seconds.update(seconds)

@@ -78,6 +78,30 @@ def test_a_context_is_made_for_a_run_that_takes_a_gpu(file, overrides, contexts)
     assert python(WITH_A_GPU, str(file), *overrides).split() == [contexts]
 
 
+FIRST_MODEL = """
+import gc, weakref
+from hybrid_nbody.running.ahead import collect_garbage, free_model
+
+class Model:
+    pass
+
+gc.disable()
+model = Model()
+model.part = {"of": model}
+held = weakref.ref(model)
+collect_garbage()
+del model
+gc.collect()
+print(held() is not None)
+free_model()
+print(held() is not None)
+"""
+
+
+def test_a_first_model_is_freed_though_it_is_not_looked_at_otherwise():
+    assert python(FIRST_MODEL).split() == ["True", "False"]
+
+
 CONTEXT = """
 import ctypes
 from hybrid_nbody.backends.waking import WakingGpu
