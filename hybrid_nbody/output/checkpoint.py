@@ -3,7 +3,7 @@
 import dataclasses
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 import h5py
 
 from hybrid_nbody.downloads import Download
+from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.checkpoint import (
     SHARES,
@@ -98,7 +99,8 @@ class CheckpointWriter:
         """
         fields = fields_of(model, *SAVED_ROLES)
         if is_shared(fields, self.communicator):
-            return self._copy_of_shares(model, fields)
+            own, complete = self._copy_of_shares(model, fields)
+            return partial(_one_after_the_other, own, complete)
         copies = {field.name: all_on_root(field, self.communicator) for field in fields}
         if not self.communicator.is_root:
             return _write_nothing
@@ -118,36 +120,42 @@ class CheckpointWriter:
         """
         fields = fields_of(model, *SAVED_ROLES)
         if is_shared(fields, self.communicator):
-            self.communicator.together(self.copy(model))
+            own, complete = self._copy_of_shares(model, fields)
+            self.communicator.together(own)  # of a share that is not written nobody waits
+            self.communicator.together(complete)
         else:
             self.communicator.together(partial(self._save_by_root, model, fields))
         return checkpoint_path(self.folder, model.step)
 
     def _save_by_root(self, model: Model, fields: Sequence[Field]) -> None:
-        """Write a checkpoint whose rows the other ranks send to the root, a slab at a time."""
-        pieces = {field.name: _rows(slabs(field, self.communicator)) for field in fields}
-        if self.communicator.is_root:
-            data = {
-                field.name: RawData(field.shape, field.dtype, pieces[field.name])
-                for field in fields
-            }
-            self._write(model.step, data, self._description(model, fields))
-            return
-        for rows in pieces.values():
-            deque(rows, maxlen=0)  # sends them
+        """Write a checkpoint whose rows the other ranks send to the root, a slab at a time.
 
-    def _copy_of_shares(self, model: Model, fields: Sequence[Field]) -> Write:
-        """Return a function that writes this rank's share, and on the root what names them all."""
+        They send all of them, also where the root cannot write.
+        """
+        pieces = {field.name: _rows(slabs(field, self.communicator)) for field in fields}
+        try:
+            if self.communicator.is_root:
+                data = {
+                    field.name: RawData(field.shape, field.dtype, pieces[field.name])
+                    for field in fields
+                }
+                self._write(model.step, data, self._description(model, fields))
+        except FileError:
+            _exhaust(pieces.values())
+            raise
+        _exhaust(pieces.values())
+
+    def _copy_of_shares(self, model: Model, fields: Sequence[Field]) -> tuple[Write, Write]:
+        """Return what writes this rank's share, and what then names all shares, on the root."""
         paths = share_paths(checkpoint_path(self.folder, model.step), self.communicator.size)
         own = paths[self.communicator.rank]
         # One that a killed run has left must not be taken for that of this run.
         self.communicator.together(partial(_remove, own))
         data = {field.name: self._share_data(field) for field in fields}
-        describe = self._description(model, fields)
-        if self.communicator.is_root:
-            attributes = self._attributes(model)
-            return partial(self._write_shared, model.step, fields, data, attributes)
-        return partial(_write_share, own, data, describe)
+        write = partial(_write_share, own, data, self._description(model, fields))
+        if not self.communicator.is_root:
+            return write, _write_nothing
+        return write, partial(self._complete, model.step, fields, self._attributes(model))
 
     def _share_data(self, field: Field) -> RawData:
         """Begin a copy of the rows of a field that this rank writes; return their data."""
@@ -155,17 +163,12 @@ class CheckpointWriter:
         copy = own_share(field, self.communicator)
         return RawData((rows.stop - rows.start, *field.shape[1:]), field.dtype, _once_there(copy))
 
-    def _write_shared(
-        self,
-        step: int,
-        fields: Sequence[Field],
-        data: Mapping[str, RawData],
-        attributes: Mapping[str, object],
+    def _complete(
+        self, step: int, fields: Sequence[Field], attributes: Mapping[str, object]
     ) -> None:
-        """Write the root's share, and once all are there, the checkpoint, which is then whole."""
+        """Write, once all shares are there, the checkpoint, which is then whole."""
         path = checkpoint_path(self.folder, step)
         paths = share_paths(path, self.communicator.size)
-        _write_share(paths[0], data, partial(_describe, fields, attributes))
         self.others.wait_for(paths)
         digests = [stated_digest(share, "state") for share in paths]
         all_of_it = dict(attributes) | {SHARES: json.dumps(digests)}
@@ -239,7 +242,18 @@ def _remove(path: Path) -> None:
 
 
 def _write_nothing() -> None:
-    """Do what a rank has to do for a checkpoint that the root writes."""
+    """Do what a rank has to do for a file that the root writes."""
+
+
+def _one_after_the_other(first: Write, second: Write) -> None:
+    first()
+    second()
+
+
+def _exhaust(pieces: Iterable[Iterator[Rows]]) -> None:
+    """Send, or receive, what is left of some fields."""
+    for rows in pieces:
+        deque(rows, maxlen=0)
 
 
 def _once_there(copy: Download) -> Iterator[Rows]:

@@ -300,13 +300,17 @@ class Trajectory:
 
     def wait_for_actions(self) -> None:
         """Return once all that `then` was given is done; raises `FileError` as `then`."""
-        self._together(self._wait_for_actions)
+        self._together(self._wait_for_last_action)
+        self.communicator.only_on_root(self._wait_for_writer)
 
-    def _wait_for_actions(self) -> None:
+    def _wait_for_last_action(self) -> None:
+        if self._last_action is not None:
+            self._pieces.wait_for(self._last_action)
+
+    def _wait_for_writer(self) -> None:
+        """Wait for the root's actions, which wait for those of other ranks."""
         if self._writer is not None:
             self._writer.wait_for_actions()
-        elif self._last_action is not None:
-            self._pieces.wait_for(self._last_action)
 
     def flush(self) -> None:
         """Return once all that was added is on the disk; raises `FileError` if that failed."""

@@ -1,11 +1,18 @@
 """Large checkpoints, of which each rank writes a share: kept, passed over and removed whole."""
 
+import contextlib
+import itertools
+
 import pytest
 from support.ranks import RowsModel
+from support.trajectories import start
 
+from hybrid_nbody.errors import FileError
 from hybrid_nbody.files.checkpoint import checkpoints, load_newest
+from hybrid_nbody.output import checkpoint as output_checkpoint
 from hybrid_nbody.output import sharing
 from hybrid_nbody.output.checkpoint import CheckpointWriter
+from hybrid_nbody.parallel import rows as rows_of_ranks
 
 
 def save(folder, model, keep=2):
@@ -51,3 +58,58 @@ def test_a_checkpoint_with_a_bad_share_is_passed_over(
         assert len(warnings) == 1
         assert share.name in warnings[0]
     communicator.barrier()
+
+
+# ---- Ranks that cannot write ---------------------------------------------------------------------
+
+
+def full(*arguments):
+    """Fail as on a full disk."""
+    raise FileError("no space left on device")
+
+
+@pytest.mark.mpi(min_size=2)
+@pytest.mark.parametrize("failing", [0, 1])
+@pytest.mark.parametrize("behind_the_steps", [False, True])
+def test_a_share_that_cannot_be_written_ends_all_ranks(
+    communicator, shared_tmp_path, monkeypatch, failing, behind_the_steps
+):
+    monkeypatch.setattr(sharing, "SHARED_BYTES", 0)
+    model = RowsModel(5, communicator)
+    trajectory = start(shared_tmp_path, model, [0])
+    writer = CheckpointWriter(
+        shared_tmp_path, {"config": "c"}, 2, communicator, others=trajectory.others
+    )
+    if communicator.rank == failing:
+        monkeypatch.setattr(output_checkpoint, "_write_share", full)
+    with pytest.raises(FileError, match="no space left") as caught:
+        if behind_the_steps:
+            trajectory.then(writer.copy(model))
+            trajectory.wait_for_actions()
+        else:
+            writer.save(model)
+    assert caught.value.shared
+    with contextlib.suppress(FileError):
+        trajectory.close()
+    assert not checkpoints(shared_tmp_path)
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("pieces", [0, 1, 2])
+def test_a_root_that_cannot_write_ends_all_ranks(
+    communicator, shared_tmp_path, monkeypatch, pieces
+):
+    """After some pieces of a field, of which other ranks send the rest all the same."""
+    monkeypatch.setattr(rows_of_ranks, "SLAB_BYTES", 48)
+
+    def filled_up(path, kind, data, describe, check):
+        for one in data.values():
+            list(itertools.islice(one.pieces, pieces))
+            full()
+
+    monkeypatch.setattr(output_checkpoint, "write_sealed", filled_up)
+    with pytest.raises(FileError, match="no space left") as caught:
+        save(shared_tmp_path, RowsModel(50, communicator))
+    assert caught.value.shared
+    assert communicator.broadcast("in step") == "in step"
+    assert not checkpoints(shared_tmp_path)
