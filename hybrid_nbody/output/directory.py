@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
@@ -146,11 +146,16 @@ def lock(folder: Path) -> int | None:
     """
     with refusal(folder, "made"):
         folder.mkdir(parents=True, exist_ok=True)
-    with suppress(OSError):  # some file systems have no locks
+    try:
         descriptor = os.open(folder, os.O_RDONLY)  # stays open to keep the lock
+    except OSError:
+        return None
+    try:
         _lock(descriptor, folder)
-        return descriptor
-    return None
+    except InputError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def unlock(held: int | None) -> None:
@@ -166,6 +171,8 @@ def _lock(descriptor: int, folder: Path) -> None:
         raise InputError(
             f"{folder}: another process is running in this directory; wait for it, or stop it"
         ) from error
+    except OSError:
+        pass  # some file systems have no locks
 
 
 def claim(folder: Path, overwrite: bool) -> None:

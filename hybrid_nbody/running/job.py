@@ -265,11 +265,11 @@ class Job:
                 self._end_trajectory(error)
             self._end_log(f"error: {error}")
             raise
-        except KeyboardInterrupt:  # whoever called may go on: no thread must write any more
+        except BaseException as error:  # whoever called may go on: no thread must write any more
             self.recorder.progress.close()
             with suppress(FileError):
                 self.trajectory.abandon()
-            self._end_log("error: stopped at once by a second Ctrl-C")
+            self._end_log(f"error: {_in_words(error)}")
             raise
         seconds = time.perf_counter() - start
         self.recorder.close()
@@ -382,3 +382,10 @@ def progress_for(log: Log) -> Progress:
         in_log = LineProgress("step", log.note, GrowingPause())
         return SeveralProgress(BarProgress("step", log.console), in_log)
     return LineProgress("step", log.say, GrowingPause())
+
+
+def _in_words(error: BaseException) -> str:
+    """Return what the log says of an error that is none of a run."""
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped at once by a second Ctrl-C"
+    return f"{type(error).__name__}: {error}"

@@ -210,12 +210,19 @@ def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make)
         job = Job(config, context, setup.model, rebalancer(builder, setup, log))
         del setup  # the job's model alone is kept: it may be replaced
         job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
-    held = communicator.only_on_root(lambda: directory.lock(folder))
-    try:
+    with _locked(folder, communicator):
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))
         job.trajectory.create(job.model, job.header)
-        log.open(folder / directory.LOG)
+        communicator.only_on_root(lambda: log.open(folder / directory.LOG))
         return job.run()
+
+
+@contextmanager
+def _locked(folder: Path, communicator: Communicator) -> Iterator[None]:
+    """Keep other processes out of a directory, which is made if need be."""
+    held = communicator.only_on_root(lambda: directory.lock(folder))
+    try:
+        yield
     finally:
         directory.unlock(held)
 
@@ -287,7 +294,12 @@ def resume(
         On every rank; nothing was changed.
     """
     log = log or open_log(communicator)
-    with StopSignals(acknowledging(communicator)) as signals, told_by_the_guard():
+    communicator.only_on_root(lambda: _require_run(folder))
+    with (
+        StopSignals(acknowledging(communicator)) as signals,
+        told_by_the_guard(),
+        _locked(folder, communicator),
+    ):
         config, before, saved, warnings = communicator.on_root(
             lambda: _saved_run(folder, overrides)
         )
@@ -304,7 +316,7 @@ def resume(
         del setup  # the job's model alone is kept: it may be replaced
         at = f"step {job.model.step}, t = {job.model.time:g}"
         log.say(f"resuming {folder} at {at}, from {saved.path.name}")
-        log.open(folder / directory.LOG)
+        communicator.only_on_root(lambda: log.open(folder / directory.LOG))
         job.begin(saved_step=job.model.step)
         continue_trajectory(job, before)
         return job.run()
@@ -314,9 +326,6 @@ def _saved_run(
     folder: Path, overrides: Sequence[str]
 ) -> tuple[ModelConfig, ModelConfig, Checkpoint, Sequence[str]]:
     """Return configuration, that of the checkpoint, checkpoint and warnings of a run to resume."""
-    directory.require_run(folder)
-    _refuse_a_name_that_is_no_text(folder)
-    directory.lock(folder)
     saved, warnings = load_newest(folder)
     source = str(saved.path)
     before = loader.loads(saved.config, source, models=MODELS)
@@ -329,8 +338,9 @@ def _saved_run(
     return config, before, saved, warnings
 
 
-def _refuse_a_name_that_is_no_text(folder: Path) -> None:
-    """Refuse a directory whose name no file of the run could hold."""
+def _require_run(folder: Path) -> None:
+    """Check that a directory holds a run, and that files of the run can hold its name."""
+    directory.require_run(folder)
     name = os.fspath(folder)
     if printable(name) != name:
         raise InputError(

@@ -72,7 +72,7 @@ from hybrid_nbody.cli.main import main
 from hybrid_nbody.nbody.model import NBodyModel
 
 def interrupted(model, steps):
-    raise KeyboardInterrupt
+    raise {error}
 
 NBodyModel.queue = interrupted
 code = main(["run", sys.argv[1], "--set", f"output.directory={sys.argv[2]}"])
@@ -80,10 +80,18 @@ print(code, [thread.name for thread in threading.enumerate()])
 """
 
 
-def test_a_script_whose_run_is_interrupted_at_once_has_no_thread_that_writes(folder):
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        ("KeyboardInterrupt", 75, "stopped at once by a second Ctrl-C"),
+        ("MemoryError('no 8 GB')", 2, "MemoryError: no 8 GB"),
+    ],
+)
+def test_a_script_whose_run_is_broken_off_has_no_thread_that_writes(folder, error, code, line):
     """Such a thread could hold HDF5's lock when Python ends, which then waits for ever."""
-    result = run_python(INTERRUPTED, folder / "job.yaml", folder / "out")
-    assert "75 ['MainThread'" in result.stdout
+    script = INTERRUPTED.replace("{error}", error)
+    result = run_python(script, folder / "job.yaml", folder / "out")
+    assert f"{code} ['MainThread'" in result.stdout
     assert "part writer" not in result.stdout
-    assert "error: stopped at once by a second Ctrl-C" in (folder / "out/log.txt").read_text()
+    assert f"error: {line}" in (folder / "out/log.txt").read_text()
     assert call(folder, "job.yaml").returncode == 0

@@ -1,5 +1,6 @@
 """What a person is told when a run is asked to stop."""
 
+import os
 import signal
 import subprocess
 import time
@@ -9,6 +10,9 @@ import pytest
 from support.forked import ready_python
 from support.jobs import wait_for_checkpoint, write_job
 
+from hybrid_nbody.errors import InputError
+from hybrid_nbody.output import directory
+from hybrid_nbody.parallel.communicator import alone
 from hybrid_nbody.running import start as run_start
 from hybrid_nbody.running.start import acknowledgement
 
@@ -48,3 +52,23 @@ def test_what_takes_long_is_announced_once(monkeypatch, patience, said):
         builder.doing = "two"
         time.sleep(0.1)
     assert lines == said
+
+
+def test_a_process_can_resume_a_run_twice_and_leave_it_to_another(tmp_path):
+    """As workers of a sweep do, whose runs stop early by their wall-clock limit."""
+    job = write_job(tmp_path, "fluid")
+    out = tmp_path / "out"
+    log = run_start.open_log(alone())
+    assert run_start.run(job, ["time.steps=20"], False, alone(), time.monotonic(), log) == 0
+    descriptors = len(os.listdir("/proc/self/fd"))
+    for steps in (21, 22):
+        settings = [f"time.steps={steps}"]
+        assert run_start.resume(out, settings, alone(), time.monotonic(), log) == 0
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+    with pytest.raises(InputError, match="already, past the end"):
+        run_start.resume(out, ["time.steps=20"], alone(), time.monotonic(), log)
+    another = directory.lock(out)
+    with pytest.raises(InputError, match="another process is running"):
+        run_start.resume(out, ["time.steps=23"], alone(), time.monotonic(), log)
+    assert len(os.listdir("/proc/self/fd")) == descriptors + 1
+    directory.unlock(another)
