@@ -364,6 +364,24 @@ def test_an_argument_that_is_wrong_on_one_rank_is_refused_on_all(communicator):
     assert simulation.step() == "finished"
 
 
+@pytest.mark.mpi(min_size=2)
+def test_ranks_that_do_not_all_stop_are_told(communicator):
+    simulation = bodies(communicator)
+    simulation.stop_when(lambda it: it.steps == 3 and communicator.rank == 1)
+    text = r"rank 0 calls Simulation\.run while rank 1 calls Simulation\.run, and stops as <lambda>"
+    with pytest.raises(InputError, match=text) as caught:
+        simulation.run(steps=9)
+    assert caught.value.shared
+
+
+@pytest.mark.mpi(min_size=2)
+def test_identities_that_are_wrong_on_the_root_are_refused_on_all(communicator):
+    simulation = bodies(communicator)
+    with pytest.raises(InputError, match="remove: ids must be whole numbers") as caught:
+        simulation.remove(["one"] if communicator.is_root else [1])
+    assert caught.value.shared
+
+
 def test_checks_leave_no_warning(alone):
     simulation = bodies(alone)
     with warnings.catch_warnings():

@@ -80,6 +80,21 @@ def test_a_save_goes_on_to_the_same_bits(communicator, alone, tmp_path):
         first.save(folder)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "text"),
+    [
+        ({"time.dt": 0.5}, r"^resume: time\.dt=0\.5: a resumed run can only change .*time\.steps"),
+        ({"time": {"integrator": "hermite4"}}, "^resume: time.*: a resumed run can only change"),
+        ({"output.directory": "b"}, r"^resume: output\.directory=.*: a resumed run stays in its"),
+    ],
+)
+def test_a_saved_state_goes_on_under_the_same_laws(alone, tmp_path, overrides, text):
+    cluster(alone).save(tmp_path)
+    with pytest.raises(InputError, match=text):
+        Simulation.resume(tmp_path, overrides, alone)
+    assert Simulation.resume(tmp_path, {"compute.threads": 2}, alone).steps == 0
+
+
 def test_the_command_line_goes_on_from_a_save_and_the_other_way(alone, tmp_path):
     simulation = cluster(alone)
     simulation.step(5)

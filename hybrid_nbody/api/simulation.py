@@ -20,6 +20,7 @@ from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, start_mpi
+from hybrid_nbody.running.continuation import refuse_another_run, refuse_changed_physics
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.start import resolved, told_by_the_guard
 
@@ -204,14 +205,14 @@ class Simulation(Stepping):
         path : str or Path
             What `save` was given, or the directory of a run.
         overrides : mapping, optional
-            As of `Simulation`.
+            As of `Simulation`, but only of keys that a resumed run can change.
         communicator : Communicator, optional
             The ranks; by default all of them.
 
         Raises
         ------
         InputError, FileError
-            On every rank, if there is no state that can be read.
+            On every rank, if there is no state that can be read, or it would be of another run.
         """
         simulation = cls.__new__(cls)
         simulation.communicator = communicator or start_mpi()
@@ -303,6 +304,9 @@ def _saved(folder: Path, settings: list[str]) -> tuple[Checkpoint, ModelConfig]:
     """Return the newest state in a folder, and its configuration."""
     directory.require_run(folder)
     saved, _ = load_newest(folder)
+    before = loader.loads(saved.config, str(saved.path), models=MODELS)
+    refuse_another_run(saved, before)
+    refuse_changed_physics(folder, settings, MODELS[before.model], "resume: ")
     return saved, loader.loads(saved.config, str(saved.path), settings, models=MODELS)
 
 

@@ -354,7 +354,7 @@ class State:
             On every rank, if there is no such body, none would be left, or they are no identities.
         """
         self._together("remove")
-        gone = identities_of("remove: ids", ids)
+        gone = self.communicator.on_root(lambda: identities_of("remove: ids", ids))
         present = self._all_bodies()
         unknown = np.setdiff1d(gone, present.id)
         if len(unknown):

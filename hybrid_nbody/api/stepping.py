@@ -226,7 +226,8 @@ class Stepping(State):
             model.fields()  # all ranks together: the function may ask for them on some alone
             function(self)
             self._loop.model.backend.use()  # a function may step another simulation
-            self._together(self._call)  # or what a function has called on some ranks alone
+            ends = self._loop.outcome and f", and stops as {self._loop.outcome}"
+            self._together(f"{self._call}{ends}")  # or what a function has called on some alone
 
         self._events.append(Event("function", schedule, action))
         return function

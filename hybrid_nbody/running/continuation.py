@@ -14,6 +14,7 @@ from hybrid_nbody.files.parts import heads_in, parts_folder
 from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.cutting import DIAGNOSTICS, FRAMES
+from hybrid_nbody.running.contract import AnyKind
 from hybrid_nbody.running.job import Job, when
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.simulation.schedule import Clock
@@ -87,6 +88,41 @@ def refuse_another_run(checkpoint: Checkpoint, saved: ModelConfig) -> None:
             raise _another_run(checkpoint, path, key)
     if checkpoint.start and header.get(START, checkpoint.start) != checkpoint.start:
         raise _another_run(checkpoint, path, "the state that it began with")
+
+
+def refuse_changed_physics(
+    folder: Path, overrides: Sequence[str], kind: AnyKind, option: str = "--set "
+) -> None:
+    """Refuse to resume a run with other values of keys that make it another run.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's directory.
+    overrides : sequence of str
+        ``dotted.key=value``.
+    kind : ModelKind
+        Of the model.
+    option : str, optional
+        What a person has given them with.
+
+    Raises
+    ------
+    InputError
+    """
+    for override in overrides:
+        given = f"{option}{override}"
+        key = override.split("=")[0].strip()
+        if key == "output.directory":
+            raise InputError(
+                f"{given}: a resumed run stays in its directory; to move the run, rename "
+                "that directory while the run is stopped"
+            )
+        if not is_among(key, kind.changeable):
+            allowed = ", ".join(kind.changeable)
+            branch = f"; start a run of its own: hybrid-nbody run --from {folder} --set {override}"
+            remedy = "" if is_among(key, kind.fixed) else branch
+            raise InputError(f"{given}: a resumed run can only change {allowed}{remedy}")
 
 
 def _another_run(checkpoint: Checkpoint, path: Path, what: str) -> InputError:

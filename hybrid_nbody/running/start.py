@@ -24,8 +24,12 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
 from hybrid_nbody.running.ahead import collect_garbage
 from hybrid_nbody.running.amounts import expected_lines
-from hybrid_nbody.running.continuation import continue_trajectory, is_among, refuse_another_run
-from hybrid_nbody.running.contract import AnyBuilder, AnyKind
+from hybrid_nbody.running.continuation import (
+    continue_trajectory,
+    refuse_another_run,
+    refuse_changed_physics,
+)
+from hybrid_nbody.running.contract import AnyBuilder
 from hybrid_nbody.running.job import Job, RunContext
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.rebalance import Rebalancer
@@ -330,7 +334,7 @@ def _saved_run(
     source = str(saved.path)
     before = loader.loads(saved.config, source, models=MODELS)
     refuse_another_run(saved, before)
-    _refuse_changed_physics(folder, overrides, MODELS[before.model])
+    refuse_changed_physics(folder, overrides, MODELS[before.model])
     config = loader.loads(saved.config, source, overrides, models=MODELS)
     output = config.output.model_copy(update={"directory": str(folder)})
     config = config.model_copy(update={"output": output})
@@ -347,21 +351,6 @@ def _require_run(folder: Path) -> None:
             f"{printable(name)}: the name of the directory is not text in one line of UTF-8; "
             "rename it, then resume it"
         )
-
-
-def _refuse_changed_physics(folder: Path, overrides: Sequence[str], kind: AnyKind) -> None:
-    for override in overrides:
-        key = override.split("=")[0].strip()
-        if key == "output.directory":
-            raise InputError(
-                f"--set {override}: a resumed run stays in its directory; to move the run, rename "
-                "that directory while the run is stopped"
-            )
-        if not is_among(key, kind.changeable):
-            allowed = ", ".join(kind.changeable)
-            branch = f"; start a run of its own: hybrid-nbody run --from {folder} --set {override}"
-            remedy = "" if is_among(key, kind.fixed) else branch
-            raise InputError(f"--set {override}: a resumed run can only change {allowed}{remedy}")
 
 
 def _refuse_an_end_in_the_past(config: ModelConfig, step: int) -> None:

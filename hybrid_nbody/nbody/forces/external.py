@@ -69,7 +69,8 @@ class WithFields(Force):
         acceleration = setup.backend.zeros(between.position.shape, "f8")
         self.bodies = AllAccelerations(between, acceleration, self.fields_of_space)
         self.time = 0.0
-        self.conserves_energy = all(field.conservative for field in fields)
+        between_bodies = force.conserves_energy
+        self.conserves_energy = between_bodies and all(field.conservative for field in fields)
         self.rotation = rotation_of(fields)
 
     @property
@@ -81,6 +82,7 @@ class WithFields(Force):
     def at(self, time: float) -> None:
         """Let the next forces be those of a time."""
         self.time = time
+        self.force.at(time)
 
     def start(self) -> None:
         """Compute the accelerations of the initial positions."""

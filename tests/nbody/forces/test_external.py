@@ -16,6 +16,7 @@ from hybrid_nbody.config.loader import ConfigError
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.config_external import loaded
+from hybrid_nbody.nbody.forces.direct import DirectForce
 from hybrid_nbody.nbody.forces.external import with_fields
 from hybrid_nbody.nbody.forces.registry import make_direct
 from hybrid_nbody.nbody.initial_conditions import plummer
@@ -195,6 +196,17 @@ def test_energy_counts_fields_and_is_not_watched_where_it_changes(alone):
     changing = model_in([bar], bodies, 1e-3, alone, softening=0.1)
     assert "relative_energy_error" not in changing.diagnostics()
     assert "relative_energy_error" not in changing.quantities
+
+
+def test_the_force_between_bodies_may_depend_on_the_time(alone, monkeypatch):
+    """And need not conserve the energy, as one that somebody has registered."""
+    times = []
+    monkeypatch.setattr(DirectForce, "at", lambda force, time: times.append(time))
+    monkeypatch.setattr(DirectForce, "conserves_energy", False)
+    model = model_in([FIELDS["plummer"]], plummer(10, seed=5), 1e-3, alone, softening=0.1)
+    model.force.at(7.0)
+    assert times[-1] == 7.0
+    assert not model.force.conserves_energy
 
 
 # ---- One function for both devices ---------------------------------------------------------------
