@@ -162,8 +162,9 @@ class Watchdog:
         since = None
         patience = self._patience
         while (host_wait := self._host_wait()) is not None:
-            if host_wait.since is None or host_wait.since != since:
-                since = host_wait.since
+            begun = host_wait.since  # read once: the wait may end meanwhile
+            if begun is None or begun != since:
+                since = begun
                 patience = self._patience
             elif time.monotonic() - since > patience:
                 self._report(time.monotonic() - since)

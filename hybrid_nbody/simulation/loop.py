@@ -296,7 +296,8 @@ class TimeLoop:
     ) -> Snapshots:
         """Advance by all stages, or until the host should look; return copies of the state between.
 
-        Where a step cannot be taken, the frames before it are written.
+        Where a step cannot be taken, the frames before it are written: by all ranks, or by none if
+        one alone has failed.
         """
         *first, last = stages
         until = time.monotonic() + SERIES_SECONDS
@@ -306,9 +307,10 @@ class TimeLoop:
                 if time.monotonic() > until or self.signals.received:
                     return snapshots
             advance(last)
-        except HybridNBodyError:
-            self._begin_series(snapshots)
-            self._finish(all_of_them=True)
+        except HybridNBodyError as error:
+            if error.shared or self.communicator.size == 1:
+                self._begin_series(snapshots)
+                self._finish(all_of_them=True)
             raise
         return snapshots
 

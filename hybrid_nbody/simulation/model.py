@@ -137,6 +137,10 @@ class Ranks(Protocol):
     """
 
     @property
+    def size(self) -> int:
+        """Return how many there are."""
+
+    @property
     def is_root(self) -> bool:
         """Return whether this rank decides."""
 

@@ -5,8 +5,9 @@ import signal
 import time
 
 import pytest
-from support.ranks import RowsModel
+from support.ranks import RowsModel, this_rank
 
+from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.simulation.loop import QUEUED_SECONDS, Event, TimeLoop
 from hybrid_nbody.simulation.schedule import (
     AnyOf,
@@ -24,6 +25,27 @@ class NoSignals:
     """Nobody asks to stop."""
 
     received = ""
+
+
+class OneOf:
+    """A rank that all others agree with.
+
+    Parameters
+    ----------
+    size : int
+        How many there are.
+    """
+
+    is_root = True
+
+    def __init__(self, size):
+        self.size = size
+
+    def any(self, flag):
+        return flag
+
+    def broadcast(self, value):
+        return value
 
 
 END = 20_000
@@ -322,6 +344,29 @@ def test_timings_measure_a_block_that_fails():
             time.sleep(0.01)
             raise KeyError
     assert 0.02 <= timings["block"] < 0.5
+
+
+@pytest.mark.parametrize(
+    ("ranks", "shared", "ended"), [(1, False, True), (2, True, True), (2, False, False)]
+)
+def test_what_all_ranks_end_together_is_left_where_one_alone_has_failed(ranks, shared, ended):
+    class Failing(FiniteModel):
+        runs_ahead = True
+
+        def queue(self, steps):
+            error = NumericalError("a rank is lost")
+            raise error.on_all_ranks() if shared else error
+
+    done = []
+    several = OneOf(ranks)
+    simulation = TimeLoop(Failing(4, this_rank()), several, NoSignals(), time.monotonic())
+    simulation.events = [
+        Event("trajectory", EverySteps(2), lambda: lambda: done.append("frame"), waits=False),
+        stopping(simulation, 9),
+    ]
+    with pytest.raises(NumericalError):
+        simulation.run()
+    assert bool(done) == ended
 
 
 def test_timings_of_work_under_way_are_asked_for_when_more_is_given_or_somebody_reads():
