@@ -36,7 +36,11 @@ def figure_of(
         folder = Path(communicator.broadcast(own))
         trajectory = trajectories.Trajectory(folder / trajectories.NAME, communicator)
         trajectory.create(model, header_of(config, communicator, model))
-        trajectory.write_frame(model)
+        try:
+            trajectory.write_frame(model)
+        except BaseException:
+            trajectory.abandon()  # the caller goes on
+            raise
         trajectory.close()
         return communicator.only_on_root(lambda: _drawn(folder, config.model, kind))
 

@@ -61,5 +61,7 @@ class PieceWriter:
 
     def close(self) -> None:
         """Write what is left, and end the thread; raises `FileError` as `add`."""
-        self.flush()
-        self._thread.shutdown()
+        try:
+            self.flush()
+        finally:
+            self._thread.shutdown()

@@ -79,7 +79,7 @@ def write_sealed(
     with _removed_on_failure(partial), file_errors(path, f"writing the {kind}"):
         with open(partial, "wb+", buffering=0) as file:
             os.posix_fallocate(file.fileno(), 0, tables.size)
-            for offset, piece in tables.pieces.items():
+            for offset, piece in tables.pieces:
                 _write_at(file, offset, piece)
             for name, offset in offsets.items():
                 _write_pieces(file, offset, data[name].pieces)
@@ -109,15 +109,15 @@ class SparseFile(io.RawIOBase):
 
     Attributes
     ----------
-    pieces : dict of int to bytes
-        What was written, by its place.
+    pieces : list of (int, bytes)
+        What was written, each with its place; later ones count.
     size : int
         Bytes of the file.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.pieces: dict[int, bytes] = {}
+        self.pieces: list[tuple[int, bytes]] = []
         self.size = 0
         self._position = 0
 
@@ -135,8 +135,7 @@ class SparseFile(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         content = bytes(data)
-        self.pieces.pop(self._position, None)  # later pieces come later in the order of writing
-        self.pieces[self._position] = content
+        self.pieces.append((self._position, content))
         self._position += len(content)
         self.size = max(self.size, self._position)
         return len(content)
@@ -145,7 +144,7 @@ class SparseFile(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         view[:] = bytes(len(view))
         first = self._position
-        for place, piece in self.pieces.items():
+        for place, piece in self.pieces:
             start = max(place, first)
             stop = min(place + len(piece), first + len(view))
             if start < stop:

@@ -100,7 +100,7 @@ class Trajectory:
 
     def create(self, model: Model, header: Mapping[str, object]) -> None:
         """Begin a trajectory, and write what all its frames share."""
-        first = self.communicator.broadcast(_free_entry(self.path))
+        first = self.communicator.on_root(lambda: _free_entry(self.path))
         self._begin(model, _empty_listing(model, header, first))
 
     def begin_series(self, model: Model, header: Mapping[str, object], earlier: Listing) -> None:

@@ -211,11 +211,14 @@ class _Pace:
     def __init__(self, members: Sequence[Member]) -> None:
         self.members = members
         self.started = time.monotonic()
+        self._others = members  # that had not ended yet
         self.first = self._ended()
         self.ended = self.first
 
     def _ended(self) -> int:
-        return sum(bool(member.ended) for member in self.members)
+        """Return how many members have ended: a file of each of the others tells."""
+        self._others = [member for member in self._others if not member.ended]
+        return len(self.members) - len(self._others)
 
     def count(self) -> str:
         """Return how many members have ended, of how many."""
