@@ -20,8 +20,8 @@ class _Begins(Protocol):
 class DeviceArrays:
     """This rank's arrays, in place: CuPy arrays on a GPU, NumPy arrays elsewhere.
 
-    They are valid until the next step: ask for them again after it. Who writes into `positions` or
-    `velocities` calls `changed` before the next step.
+    They are valid until the next step: ask for them again after it. After writing into `positions`
+    or `velocities`, call `changed` before the next step.
 
     Parameters
     ----------

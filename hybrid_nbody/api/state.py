@@ -23,6 +23,7 @@ from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.bodies import Bodies, joined
 from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.rows import row_numbers
 from hybrid_nbody.parallel.transport.base import Transport
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import TimeLoop
@@ -33,7 +34,7 @@ T = TypeVar("T")
 Rows = NDArray[np.float64]
 
 SAME_SIZE = 1e4
-"""Positions up to so many times larger or smaller leave the units of the sums as they are."""
+"""Positions may grow or shrink by this factor before units of the sums are chosen anew."""
 
 ENERGIES = ("total_energy", "kinetic_energy")
 """Diagnostics of which a model has one, the first that it has."""
@@ -257,11 +258,10 @@ class State:
 
     def _whole(self, name: str, rows: NDArray[Any]) -> NDArray[Any]:
         """Return all rows of a field, of which each rank has its own."""
-        found = np.concatenate(self.communicator.gather(rows))
-        index = self.model.fields()[name].index
-        places = np.arange(index.start, index.stop) if isinstance(index, slice) else index
+        found = self.communicator.concatenate(rows)
+        places = row_numbers(self.model.fields()[name].index)
         result = np.empty_like(found)
-        result[np.concatenate(self.communicator.gather(places))] = found
+        result[self.communicator.concatenate(places)] = found
         return result
 
     @property

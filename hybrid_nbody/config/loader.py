@@ -5,7 +5,7 @@ is allowed``.
 """
 
 import os.path
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +134,20 @@ def plain_values(value: Any) -> Any:
         given = {key: item for key, item in value if item is not None or key not in optional}
         return {key: plain_values(item) for key, item in given.items()}
     return [plain_values(item) for item in value] if isinstance(value, tuple) else value
+
+
+def dotted_values(config: Section) -> dict[str, Any]:
+    """Return the plain values of a configuration by their keys, such as ``time.dt``."""
+    return dict(_dotted(plain_values(config)))
+
+
+def _dotted(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the keys and values of nested mappings."""
+    if not isinstance(values, dict):
+        yield path, values
+        return
+    for key, value in values.items():
+        yield from _dotted(value, f"{path}.{key}" if path else key)
 
 
 def _tree(

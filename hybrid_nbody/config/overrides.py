@@ -42,6 +42,11 @@ def apply(tree: Tree, number: int, override: str) -> None:
         _graft(tree, section, path, value)
 
 
+def key_of(override: str) -> str:
+    """Return the key that an override replaces."""
+    return override.partition("=")[0].strip()
+
+
 def _keys(name: str) -> KeyPath | None:
     """Return ``("bodies", 0, "n")`` for ``bodies[0].n``; None for what names no key."""
     path: list[str | int] = []

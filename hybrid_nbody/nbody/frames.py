@@ -80,14 +80,14 @@ def of_ids(
         On every rank, if no body has one of the ids.
     """
     held = np.flatnonzero(np.isin(ids, np.array(wanted, np.int64)))
-    found = np.concatenate(communicator.gather(ids[held]))
+    found = communicator.concatenate(ids[held])
     missing = sorted(set(wanted).difference(found.tolist()))
     if missing:
         names = ", ".join(map(str, missing[:MOST_SHOWN]))
         more = f" and {len(missing) - MOST_SHOWN} more" if len(missing) > MOST_SHOWN else ""
         raise InputError(f"output.trajectory.ids: no body has the id {names}{more}").on_all_ranks()
     mine = row_numbers(own)[held]
-    rows = np.sort(np.concatenate(communicator.gather(mine)))
+    rows = np.sort(communicator.concatenate(mine))
     if isinstance(own, slice):
         first, stop = np.searchsorted(rows, [own.start, own.stop]).tolist()
         return Chosen(len(rows), held, slice(first, stop))

@@ -35,11 +35,7 @@ from hybrid_nbody.output.sharing import (
 )
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import Rows, slabs
-from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
-
-SAVED_ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
-"""Roles of the fields that together are the complete state."""
-
+from hybrid_nbody.simulation.model import SAVED_ROLES, Field, Model, fields_of
 
 SMALL_BYTES = 1 << 20
 """Size of a state of which a run does not wait until the last one is written."""

@@ -20,7 +20,7 @@ CONFIG = "config.yaml"
 LOG = "log.txt"
 """Name of the log in the directory of a run."""
 
-KEY = "output.directory"
+DIRECTORY = "output.directory"
 """The key that names the directory."""
 
 
@@ -55,7 +55,7 @@ def check(folder: Path, overwrite: bool) -> None:
         _check_contents(folder, overwrite)
 
 
-def check_place(folder: Path, asked_by: str = KEY) -> None:
+def check_place(folder: Path, asked_by: str = DIRECTORY) -> None:
     """Check that a folder is there and can be written, or that it can be made.
 
     Parameters
@@ -78,7 +78,7 @@ def check_place(folder: Path, asked_by: str = KEY) -> None:
 
 
 @contextmanager
-def refusal(folder: Path, doing: str, asked_by: str = KEY) -> Iterator[None]:
+def refusal(folder: Path, doing: str, asked_by: str = DIRECTORY) -> Iterator[None]:
     """Turn an error of the operating system into one that names the directory."""
     try:
         yield
@@ -101,13 +101,13 @@ def _check_contents(folder: Path, overwrite: bool) -> None:
         overwrite = overwrite or failed_at_its_start(folder)
         if not overwrite and not checkpoints(folder):
             raise InputError(
-                f"output.directory: {folder} holds a run that ended before its first checkpoint, "
+                f"{DIRECTORY}: {folder} holds a run that ended before its first checkpoint, "
                 "which cannot be resumed; give --overwrite to replace it, or choose another "
                 "directory"
             )
         if not overwrite:
             raise InputError(
-                f"output.directory: {folder} holds a run already; continue it with "
+                f"{DIRECTORY}: {folder} holds a run already; continue it with "
                 f"`hybrid-nbody resume {folder}`, choose another directory, or give --overwrite "
                 "to replace it"
             )
@@ -115,7 +115,7 @@ def _check_contents(folder: Path, overwrite: bool) -> None:
     for path in (folder / CONFIG, folder / LOG):
         if path.exists():
             raise InputError(
-                f"output.directory: {folder} holds no run but {path}, which would be replaced; "
+                f"{DIRECTORY}: {folder} holds no run but {path}, which would be replaced; "
                 "choose another directory"
             )
 

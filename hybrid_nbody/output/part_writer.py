@@ -32,7 +32,8 @@ MOST_BYTES = 512 << 20
 """Bytes of frames that wait in memory; beyond them the run waits for the disk."""
 
 LISTING_SHARE = 0.005
-"""Most of the time that goes into ``trajectory.h5``: the longer it takes, the rarer it is."""
+"""Largest share of the time that goes into ``trajectory.h5``: one that takes longer to write is
+written less often."""
 
 Action = Callable[[], None]
 """What is to be done once all before it is on the disk and listed."""

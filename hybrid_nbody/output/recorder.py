@@ -134,8 +134,8 @@ class Recorder:
         """Write a checkpoint behind the steps, if memory has space for a copy of the state.
 
         It follows all frames and rows before it: a run that is resumed from it writes none of
-        these again. The one before it is done first, so that there is never more than one copy; not
-        so of small states, where the run goes on, and of those that wait only some are written.
+        these again. The one before it is done first, so that there is never more than one copy.
+        Small states do not wait: of those in the queue only the oldest and the newest are written.
         """
         if self.checkpoints.is_small(self.model):
             self.trajectory.then(self.checkpoints.copy(self.model), self.checkpoints.keep)

@@ -126,14 +126,6 @@ def slabs(field: DistributedArray, communicator: Communicator) -> Iterator[tuple
         yield from _consecutive_slabs(field, communicator, shares.tolist())
 
 
-def write_slabs(
-    field: DistributedArray, communicator: Communicator, write: Callable[[int, Rows], None]
-) -> None:
-    """Call ``write(start, rows)`` on the root for every slab of a distributed array."""
-    for start, rows in slabs(field, communicator):
-        write(start, rows)
-
-
 def _consecutive_slabs(
     field: DistributedArray, communicator: Communicator, shares: list[list[int]]
 ) -> Iterator[tuple[int, Rows]]:

@@ -9,7 +9,7 @@ import numpy as np
 from hybrid_nbody.config.sections import Every, ModelConfig, Output, Time
 from hybrid_nbody.output.summary import with_prefix
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.simulation.model import FRAME_ROLES, SHARED_ROLES, Model, Role, fields_of
+from hybrid_nbody.simulation.model import FRAME_ROLES, SAVED_ROLES, SHARED_ROLES, Model, fields_of
 
 TRAJECTORY_BYTES = 45_000
 """Bytes that HDF5, names and units add to the numbers of a trajectory; measured."""
@@ -112,10 +112,9 @@ def expected_lines(config: ModelConfig, model: Model, communicator: Communicator
 
 def sizes_of(model: Model) -> Sizes:
     """Return the bytes of what a model writes."""
-    kept = (Role.FRAME, Role.STATIC, Role.INTERNAL)
     frame, checkpoint, static = (
         sum(field.total_bytes for field in fields_of(model, *roles))
-        for roles in (FRAME_ROLES, kept, SHARED_ROLES)
+        for roles in (FRAME_ROLES, SAVED_ROLES, SHARED_ROLES)
     )
     columns = 2 + sum(quantity.components for quantity in model.quantities.values())
     return Sizes(frame, checkpoint, static, columns)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.config import loader
+from hybrid_nbody.config.overrides import key_of
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.state import Source, StoredState, Wanted, find_state
+from hybrid_nbody.output.directory import DIRECTORY
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.running.continuation import is_among
@@ -18,8 +20,6 @@ from hybrid_nbody.running.job import RunContext
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.start import acknowledging, begin, open_log, told_by_the_guard
 from hybrid_nbody.simulation.signals import StopSignals
-
-DIRECTORY = "output.directory"
 
 WHOLE = 1e-9
 """How near to a whole number of steps a time is, relative to it."""
@@ -125,7 +125,7 @@ def _sources(state: StoredState, before: ModelConfig) -> tuple[Mapping[str, Sour
 
 def _refuse_fixed(overrides: Sequence[str], fixed: Sequence[str]) -> None:
     for override in overrides:
-        key = override.split("=")[0].strip()
+        key = key_of(override)
         if is_among(key, fixed):
             raise InputError(
                 f"--set {override}: a run from a state of another one keeps {key.split('[')[0]}: "
@@ -154,7 +154,7 @@ def _step(state: StoredState, config: ModelConfig) -> int:
 
 def _with_end(before: ModelConfig, config: ModelConfig, overrides: Sequence[str]) -> ModelConfig:
     """Return a configuration whose end is at the same time as before, unless one was asked for."""
-    keys = [override.split("=")[0].strip() for override in overrides]
+    keys = [key_of(override) for override in overrides]
     if before.time.steps is None or is_among("time.steps", keys) or is_among("time.end", keys):
         return config
     end = before.time.steps * before.time.dt / config.time.dt
@@ -177,7 +177,7 @@ def _in_directory(
     config: ModelConfig, overrides: Sequence[str], source: Path, step: int
 ) -> ModelConfig:
     """Return a configuration with a directory of its own, named by the step if none was given."""
-    given = any(override.split("=")[0].strip() == DIRECTORY for override in overrides)
+    given = any(key_of(override) == DIRECTORY for override in overrides)
     folder = config.output.directory if given else f"{source}-from-{step}"
     if Path(folder).resolve() == source.resolve():
         raise InputError(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.config import loader
+from hybrid_nbody.config.overrides import key_of
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import DamagedFileError, HybridNBodyError, InputError
 from hybrid_nbody.files.checkpoint import Checkpoint
@@ -61,7 +62,7 @@ def continue_trajectory(job: Job, saved: ModelConfig) -> None:
 def refuse_another_run(checkpoint: Checkpoint, saved: ModelConfig) -> None:
     """Refuse a checkpoint of another run than the trajectory beside it.
 
-    What a resumed run may change tells nothing; a trajectory that cannot be read, nothing either.
+    Keys that a resumed run may change are not compared, nor is a trajectory that cannot be read.
 
     Parameters
     ----------
@@ -80,8 +81,8 @@ def refuse_another_run(checkpoint: Checkpoint, saved: ModelConfig) -> None:
         other = loader.loads(str(header.get("config", "")), str(path), models=MODELS)
     except HybridNBodyError:
         return
-    here = _plain_keys(saved)
-    there = _plain_keys(other)
+    here = loader.dotted_values(saved)
+    there = loader.dotted_values(other)
     changeable = MODELS[saved.model].changeable
     for key in sorted({*here, *there}):
         if here.get(key) != there.get(key) and not is_among(key, changeable):
@@ -112,8 +113,8 @@ def refuse_changed_physics(
     """
     for override in overrides:
         given = f"{option}{override}"
-        key = override.split("=")[0].strip()
-        if key == "output.directory":
+        key = key_of(override)
+        if key == directory.DIRECTORY:
             raise InputError(
                 f"{given}: a resumed run stays in its directory; to move the run, rename "
                 "that directory while the run is stopped"
@@ -131,21 +132,6 @@ def _another_run(checkpoint: Checkpoint, path: Path, what: str) -> InputError:
         f"{checkpoint.path}: belongs to another run than {path.name}, as {what} shows; put one of "
         "the two aside, and resume again"
     )
-
-
-def _plain_keys(config: ModelConfig) -> dict[str, Any]:
-    """Return the values of a configuration by their keys, such as ``time.dt``."""
-    found: dict[str, Any] = {}
-    left = [("", loader.plain_values(config))]
-    while left:
-        section, values = left.pop()
-        for name, value in values.items():
-            key = f"{section}{name}"
-            if isinstance(value, dict):
-                left.append((f"{key}.", value))
-            else:
-                found[key] = value
-    return found
 
 
 def is_among(key: str, names: Sequence[str]) -> bool:

@@ -9,10 +9,7 @@ import numpy as np
 
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.rows import multiples, row_numbers
-from hybrid_nbody.simulation.model import Field, Model, Role, fields_of
-
-ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
-"""Roles of the fields that a state is made of."""
+from hybrid_nbody.simulation.model import SAVED_ROLES, Field, Model, fields_of
 
 MOST_ROWS = 64
 MOST_BYTES = 1 << 16
@@ -29,7 +26,7 @@ def start_of(model: Model, communicator: Communicator) -> str:
     communicator : Communicator
         Its ranks.
     """
-    own = sum(_number_of(field) for field in fields_of(model, *ROLES))
+    own = sum(_number_of(field) for field in fields_of(model, *SAVED_ROLES))
     total = sum(communicator.gather(own))
     return f"{total % (1 << 64):016x}"
 

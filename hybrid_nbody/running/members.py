@@ -7,17 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Any
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.checkpoint import checkpoint_path, checkpoints
 from hybrid_nbody.output import directory
+from hybrid_nbody.output.directory import DIRECTORY
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.start import resolved
-
-DIRECTORY = "output.directory"
 
 FAILED = "failed.txt"
 """Name of the file in the directory of a member that says why it failed."""
@@ -211,8 +209,8 @@ def progress_of(member: Member, config: ModelConfig) -> Progress:
 def _check_is_the_same(folder: Path, config: ModelConfig) -> None:
     """Check that the run in a directory is of a configuration, on whatever devices."""
     stored = loader.load(folder / directory.CONFIG, models=MODELS)
-    before = dict(_flat(loader.plain_values(stored)))
-    now = dict(_flat(loader.plain_values(config)))
+    before = loader.dotted_values(stored)
+    now = loader.dotted_values(config)
     other = [key for key in (*now, *before) if before.get(key) != now.get(key)]
     other = [key for key in other if not key.startswith("compute.")]
     if other:
@@ -221,12 +219,3 @@ def _check_is_the_same(folder: Path, config: ModelConfig) -> None:
             f"{folder} holds a run of another configuration ({key}: {before.get(key)} there, "
             f"{now.get(key)} now); give --overwrite, or another --output"
         )
-
-
-def _flat(values: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted keys and values of nested mappings."""
-    if not isinstance(values, dict):
-        yield path, values
-        return
-    for key, value in values.items():
-        yield from _flat(value, f"{path}.{key}" if path else key)

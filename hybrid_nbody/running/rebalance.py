@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from hybrid_nbody.output.checkpoint import SAVED_ROLES
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.rows import redistribute
@@ -12,7 +11,7 @@ from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.running.ahead import free_model
 from hybrid_nbody.running.contract import AnyBuilder
 from hybrid_nbody.simulation.loop import TimeLoop
-from hybrid_nbody.simulation.model import Model, RowIndex, fields_of
+from hybrid_nbody.simulation.model import SAVED_ROLES, Model, RowIndex, fields_of
 
 LEAST_GAIN = 0.05
 """Part of a step's time that new shares must save."""

@@ -16,7 +16,7 @@ ENERGY_ERROR = "relative_energy_error"
 
 
 NOT_GUARDED = (Role.SHOWN, Role.SHOWN_ONCE)
-"""Roles of fields that follow from others, at which the guard looks."""
+"""Roles of derived fields: the guard looks at the fields that they are derived from."""
 
 
 class ModelHolder(Protocol):

@@ -62,8 +62,8 @@ class Batch(NamedTuple):
     seconds: Callable[[], float]
 
 
-class Left(NamedTuple):
-    """What is left of an event.
+class Deferred(NamedTuple):
+    """The rest of an event, which waits for the device.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class TimeLoop:
         self._works_alone = False  # whether the devices of all ranks take steps by themselves
         self._batches: deque[Batch] = deque()
         self._given = 0  # batches so far
-        self._left: deque[Left] = deque()
+        self._deferred: deque[Deferred] = deque()
 
     def run(self) -> str:
         """Advance the model until an event calls `stop`; return the outcome."""
@@ -252,7 +252,7 @@ class TimeLoop:
         with self.timings.measure(event.name):
             finish = event.action()
         if finish:
-            self._left.append(Left(event.name, self._given, finish))
+            self._deferred.append(Deferred(event.name, self._given, finish))
 
     def _advance(self, decision: Decision) -> None:
         """Take steps, or give them to a device that is not done with those before."""
@@ -320,7 +320,7 @@ class TimeLoop:
             return
         with self.timings.measure(self.series.name):
             finish = self.series.begin(snapshots)
-        self._left.append(Left(self.series.name, self._given, finish))
+        self._deferred.append(Deferred(self.series.name, self._given, finish))
 
     def _wait_for_all_but(self, number: int) -> None:
         """Wait until no more than `number` batches of steps are left to the device."""
@@ -332,7 +332,7 @@ class TimeLoop:
     def _finish(self, all_of_them: bool = False) -> None:
         """Do what is left of events: of those whose turn has come on the device, or of all."""
         done = self._given - (0 if all_of_them else len(self._batches))
-        while self._left and self._left[0].batches <= done:
-            left = self._left.popleft()
-            with self.timings.measure(left.name):
-                left.finish()
+        while self._deferred and self._deferred[0].batches <= done:
+            deferred = self._deferred.popleft()
+            with self.timings.measure(deferred.name):
+                deferred.finish()

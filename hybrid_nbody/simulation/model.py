@@ -35,6 +35,9 @@ FRAME_ROLES = (Role.FRAME, Role.SHOWN)
 SHARED_ROLES = (Role.STATIC, Role.SHOWN_ONCE)
 """Roles of the fields that all frames share."""
 
+SAVED_ROLES = (Role.FRAME, Role.STATIC, Role.INTERNAL)
+"""Roles of the fields that together are the complete state."""
+
 
 @dataclass(frozen=True)
 class PartOf:

@@ -21,7 +21,7 @@ class Memory:
     reason : str
         What they are.
     of : str
-        What there must be fewer of to need less, such as ``cells``.
+        What to take fewer of to need less memory, such as ``cells``.
     more_bytes : callable
         ``more_bytes(message_cells)`` returns what a rank needs besides, on a device that relaxes
         a grid of some cells in the time of a message.

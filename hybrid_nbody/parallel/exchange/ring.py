@@ -7,7 +7,7 @@ from hybrid_nbody.parallel.transport.base import Messages, Transport
 
 
 class RingExchange(Exchange):
-    """Ranks stand in a ring and pass blocks of rows on: no rank holds more than two at a time.
+    """Ranks stand in a ring and pass blocks of rows on: a rank holds two beside its own rows.
 
     Attributes
     ----------

@@ -122,10 +122,10 @@ class NcclGroup:
         self.side = side
         self.events: list[Any] = []
         self.latest = "the start of NCCL"
-        """Return the last action that the ranks took together, for warnings."""
+        """The last action that the ranks took together, for warnings."""
 
         self.latest_ranks: list[int] = []
-        """With which ranks; empty for all."""
+        """The ranks that took it; empty for all."""
 
     @classmethod
     def join(cls, backend: Any, size: int, identifier: Any, rank: int) -> "NcclGroup":

@@ -7,17 +7,16 @@ computed where more bodies than a leaf holds share the first.
 from typing import NamedTuple
 
 import numpy as np
-from numba import get_num_threads, njit, prange
+from numba import get_num_threads, prange
 from numpy.typing import NDArray
 
-from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel
+from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel, linked
 from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.sources import BITS, spread_bits
 
 LEVELS = BITS
 """Levels of the tree that a word of a key has digits for."""
 
-linked = njit(error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)
 spread_bits_of_one = linked(spread_bits)
 
 
