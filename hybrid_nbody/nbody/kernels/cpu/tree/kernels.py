@@ -151,7 +151,7 @@ class TreeSums:
         number = len(tree.cells.first)
         if targets is None:
             return sharing.essential(tree, np.ones(number, bool))
-        parts = len(tree.parts.of(rank))
+        parts = min(len(tree.parts.of(rank)), len(targets))
         roots = np.arange(number, number + parts, dtype=np.int32)
         output = self._walk(sharing.with_targets(tree, targets, parts), roots, CELLS)
         return sharing.essential(tree, output.opened[:number])
