@@ -182,3 +182,35 @@ def test_a_notebook_shows_a_picture_and_a_bar(alone, monkeypatch):
     shown.clear()
     simulation.run(steps=5)
     assert shown == []
+
+
+# ---- What cannot be ------------------------------------------------------------------------------
+
+
+def test_what_is_set_by_a_wrong_name_is_refused(alone):
+    simulation = cluster(alone)
+    with pytest.raises(InputError, match=r"^position: .*, velocity; did you mean 'positions'\?"):
+        simulation.position = simulation.positions
+    with pytest.raises(AttributeError, match="^softening: a simulation has nothing of this name"):
+        simulation.softening = 9.0
+
+    class Own(Simulation):
+        """A class of a user's own, which keeps what it likes."""
+
+    arrays = (BODIES.position, BODIES.velocity, BODIES.mass)
+    own = Own.from_bodies(*arrays, dt=1e-2, softening=0.05, communicator=alone)
+    own.history = [3]
+    assert own.history == [3]
+
+
+@pytest.mark.parametrize("call", ["run", "step"])
+def test_a_function_that_a_run_calls_cannot_go_on_with_it(alone, call):
+    simulation = cluster(alone)
+    again = {"run": lambda it: it.run(steps=3), "step": lambda it: it.step()}[call]
+    simulation.every(steps=2)(again)
+    with pytest.raises(InputError, match=f"^{call}: called by a function that the simulation"):
+        simulation.run(steps=10)
+    assert simulation.steps == 0
+    simulation._events.clear()
+    assert simulation.run(steps=10) == "finished"
+    assert simulation.steps == 10

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 from numpy.typing import ArrayLike
 
 from hybrid_nbody.api.bodies import checked_bodies
+from hybrid_nbody.api.checks import AttributeInputError
 from hybrid_nbody.api.fluids import GivenFluid, given_fluid, with_sections
 from hybrid_nbody.api.models import builder_of, setup_of, warn_of
 from hybrid_nbody.api.saving import save
 from hybrid_nbody.api.settings import as_json, as_set
 from hybrid_nbody.api.stepping import ENDLESS, Stepping
 from hybrid_nbody.config import loader
+from hybrid_nbody.config.faults import did_you_mean
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
@@ -26,6 +28,13 @@ from hybrid_nbody.running.start import resolved, told_by_the_guard
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+PLAIN = ("config", "communicator", "outcome", "reason")
+"""Attributes of a simulation that are no properties."""
+
+STATE = ("positions", "velocities", "masses", "density", "velocity")
+"""Properties that a person can set."""
 
 
 class Simulation(Stepping):
@@ -240,6 +249,19 @@ class Simulation(Stepping):
         """
         self._together("save")
         return save(Path(path), self.config, self.communicator, self.model)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute that there is: what is set by a wrong name would change nothing.
+
+        Classes that are derived from this one can have others.
+        """
+        is_known = name.startswith("_") or name in PLAIN or hasattr(type(self), name)
+        if type(self) is Simulation and not is_known:
+            raise AttributeInputError(
+                f"{name}: a simulation has nothing of this name that can be set; what can be is "
+                f"{', '.join(STATE)}{did_you_mean(name, STATE)}"
+            )
+        super().__setattr__(name, value)
 
     def close(self) -> None:
         """Let go of the model, its memory and what ranks see of each other; all call together.

@@ -2,7 +2,8 @@
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -47,6 +48,9 @@ Action = Callable[[Any], object]
 class Stepping(State):
     """What advances a simulation; see `Simulation`."""
 
+    outcome: str
+    reason: str
+
     def attach(self, setup: RunSetup[Model]) -> None:
         """Take a model, at any step, as the one that runs."""
         self._running = TimeLoop(setup.model, self.communicator, _NoSignals(), time.monotonic())
@@ -57,6 +61,7 @@ class Stepping(State):
         self._events: list[Event] = []
         self._stops = False  # whether a condition may end a run
         self._call = "run"
+        self._advances = False
         self.outcome = ""
         self.reason = ""
         measure = when(self.config.output.diagnostics, self.dt)
@@ -86,6 +91,11 @@ class Stepping(State):
 
     def _advance(self, call: str, last_step: Callable[[], int]) -> str:
         """Advance to a step, once all ranks agree on it; `call` is what the ranks call."""
+        if self._advances:
+            raise InputError(
+                f"{call}: called by a function that the simulation itself calls while it goes on; "
+                "it goes on by itself once the function has returned"
+            )
 
         def checked() -> tuple[str, int]:
             last = last_step()
@@ -103,10 +113,19 @@ class Stepping(State):
             *self._progress(last),
             Event("finish", AtStep(last), self._finish),
         ]
-        with told_by_the_guard():
+        with told_by_the_guard(), self._advancing():
             self.outcome = self._loop.run()
         self._guard.check_numbers()
         return self.outcome
+
+    @contextmanager
+    def _advancing(self) -> Iterator[None]:
+        """Refuse other calls that advance, which a function might make."""
+        self._advances = True
+        try:
+            yield
+        finally:
+            self._advances = False
 
     def _know_the_energy(self) -> None:
         """Measure the energy from which its error counts, before the first step from there."""

@@ -101,8 +101,8 @@ def main(arguments: list[str] | None = None) -> int:
         if early:
             early.end()
         return _alone(command.alone, parsed)
-    except KeyboardInterrupt:  # a run that has begun ends in its own way, with a checkpoint
-        print(f"hybrid_nbody: {BY_CTRL_C}", file=sys.stderr)
+    except KeyboardInterrupt as stop:  # a run that has begun ends in its own way
+        print(f"hybrid_nbody: stopped by {stop if stop.args else 'Ctrl-C'}", file=sys.stderr)
         return STOPPED_EARLY
 
 

@@ -16,8 +16,8 @@ from hybrid_nbody.config.faults import (
     Fault,
     KeyPath,
     Location,
-    did_you_mean,
     error_of,
+    nearest,
     shown,
 )
 from hybrid_nbody.config.own_functions import spelled_out
@@ -241,10 +241,11 @@ def _why_unreadable(name: str, error: Exception) -> str:
 
 
 def _similar_file(name: str) -> str:
-    """Return a hint at a file of a similar name in the same folder."""
-    folder, base = os.path.split(name)
+    """Return a hint at a YAML file of a similar name, whatever its ending, in the same folder."""
+    path = Path(name)
     try:
-        names = [entry.name for entry in os.scandir(folder or ".") if entry.is_file()]
+        found = {near.stem: near for near in path.parent.glob("*.y*ml")}
     except OSError:
         return ""
-    return did_you_mean(name, [os.path.join(folder, near) for near in names])
+    stem = nearest(path.stem, sorted(found))
+    return f"; did you mean '{found[stem]}'?" if stem else ""

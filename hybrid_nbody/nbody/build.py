@@ -245,7 +245,7 @@ class NBodyBuilder:
             *([self.solver.line] if self.solver.reason else []),
             *placement_lines(self.config.compute, setup, _bodies_in_words),
             *self._remarks(setup),
-            *expected_lines(setup, self.config, self.solver, self.communicator),
+            *expected_lines(setup, self.config, self.solver, self.communicator, self.pace),
             *(f"warning: {warning}" for warning in self.warnings),
         ]
 

@@ -1,5 +1,8 @@
 """How long the forces of a run take, before it has taken a step."""
 
+from collections.abc import Callable
+
+from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.nbody.config import NBodyConfig
 from hybrid_nbody.nbody.forces.choice import DIRECT, FMM, Choice
 from hybrid_nbody.nbody.forces.speed import SPEEDS
@@ -10,9 +13,6 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.progress import duration
 from hybrid_nbody.simulation.plan import Workers
-
-RELIABLE = 0.1
-"""Seconds from which on the first force tells how long the others take."""
 
 WORTH_SAYING = 10.0
 """Seconds from which on a run says at its start how long it takes."""
@@ -52,32 +52,37 @@ def seconds_of_step(force: float, config: NBodyConfig) -> float:
 
 
 def expected_lines(
-    setup: RunSetup[NBodyModel], config: NBodyConfig, choice: Choice, communicator: Communicator
+    setup: RunSetup[NBodyModel],
+    config: NBodyConfig,
+    choice: Choice,
+    communicator: Communicator,
+    pace: Callable[[Backend], float],
 ) -> list[str]:
     """Return a line on the seconds that a run still takes; none where they are few or unknown.
 
     Parameters
     ----------
     setup : RunSetup
-        A model that may have computed its first forces.
+        The model at the start.
     config : NBodyConfig
     choice : Choice
         How forces are computed.
     communicator : Communicator
         Every rank calls together.
+    pace : callable
+        Measures the speed of the devices beside that in the tables; called where it matters.
     """
-    threads = sum(communicator.gather(setup.placement.backend.threads))
+    backend = setup.placement.backend
+    threads = sum(communicator.gather(backend.threads))
     workers = Workers(tuple(setup.placement.backends), threads)
-    tabulated = seconds_of_force(config, setup.model.number, choice, workers)
-    first = max(communicator.gather(setup.model.timings["force"]))
-    force = first if first > RELIABLE else tabulated
-    if force is None:
+    number = setup.model.number
+    steps = config.time.total_steps - setup.model.step
+    tabulated = seconds_of_force(config, number, choice, workers)
+    if tabulated is None or steps * seconds_of_step(tabulated, config) < WORTH_SAYING:
         return []
-    once = seconds_of_step(force, config)
-    seconds = once * (config.time.total_steps - setup.model.step)
-    if seconds < WORTH_SAYING:
-        return []
-    return [f"expected: {in_words(seconds, config)}, {of_a_step(once)} a step, without output"]
+    measured = seconds_of_force(config, number, choice, workers._replace(pace=pace(backend)))
+    once = seconds_of_step(measured or tabulated, config)
+    return [f"expected: {in_words(steps * once, config)}, {of_a_step(once)} a step, without output"]
 
 
 def of_a_step(seconds: float) -> str:

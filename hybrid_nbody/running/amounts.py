@@ -50,9 +50,8 @@ class Counts(NamedTuple):
     @property
     def in_words(self) -> str:
         """Return them as text."""
-        return (
-            f"{self.frames} frames, {self.rows} rows of diagnostics, {self.checkpoints} checkpoints"
-        )
+        checkpoints = "1 checkpoint" if self.checkpoints == 1 else f"{self.checkpoints} checkpoints"
+        return f"{self.frames} frames, {self.rows} rows of diagnostics, {checkpoints}"
 
 
 def counts_of(output: Output, time: Time) -> Counts:

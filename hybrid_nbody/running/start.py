@@ -81,24 +81,27 @@ def told_by_the_guard() -> AbstractContextManager[None]:
     return np.errstate(all="ignore")
 
 
-def acknowledgement(signal_name: str) -> str:
+def acknowledgement(signal_name: str, interrupts: bool) -> str:
     """Return what a person is told when a signal to stop arrives.
 
     Parameters
     ----------
     signal_name : str
         As `StopSignals.received` names it.
+    interrupts : bool
+        Whether the next one stops the run at once.
     """
     if signal_name == CTRL_C:
         return f"{CTRL_C}: {STOPPING}; press Ctrl-C again to stop immediately"
-    return f"{signal_name}: {STOPPING}"
+    again = "; send it again to stop immediately" if interrupts else ""
+    return f"{signal_name}: {STOPPING}{again}"
 
 
-def acknowledging(communicator: Communicator) -> Callable[[str], None] | None:
+def acknowledging(communicator: Communicator) -> Callable[[str, bool], None] | None:
     """Return what acknowledges a signal on the root: the current step may take long."""
 
-    def say(signal_name: str) -> None:
-        line = f"hybrid_nbody: {acknowledgement(signal_name)}\n"
+    def say(signal_name: str, interrupts: bool) -> None:
+        line = f"hybrid_nbody: {acknowledgement(signal_name, interrupts)}\n"
         with suppress(OSError):  # in the midst of any other output: straight to where errors go
             os.write(2, line.encode())
 

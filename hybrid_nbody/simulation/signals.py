@@ -34,8 +34,8 @@ class StopSignals:
     Parameters
     ----------
     say : callable, optional
-        Called with the name of the first signal when it arrives: it may take long until the run
-        ends, where kernels are being compiled, say.
+        Called when the first signal arrives, with its name and whether the next one interrupts: it
+        may take long until the run ends, where kernels are being compiled, say.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class StopSignals:
         Name of the first signal that arrived, `CTRL_C` for SIGINT; empty if none did.
     """
 
-    def __init__(self, say: Callable[[str], None] | None = None) -> None:
+    def __init__(self, say: Callable[[str, bool], None] | None = None) -> None:
         self.say = say
         self.received = ""
         self._interrupts = False
@@ -67,7 +67,9 @@ class StopSignals:
 
     @contextmanager
     def interrupting(self, wanted: bool = True) -> Iterator[None]:
-        """Let the first Ctrl-C in the block interrupt, too: where a run has nothing to lose yet.
+        """Let a Ctrl-C in the block interrupt, and a second signal: a run has nothing to lose yet.
+
+        After a first signal it goes on as far as a checkpoint, from which a chain of jobs resumes.
 
         Parameters
         ----------
@@ -77,6 +79,7 @@ class StopSignals:
         Raises
         ------
         KeyboardInterrupt
+            With the name of the signal.
         """
         if wanted and self.received == CTRL_C:
             raise KeyboardInterrupt
@@ -87,9 +90,13 @@ class StopSignals:
             self._interrupts = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and (self.received or self._interrupts):
-            raise KeyboardInterrupt
+        is_control_c = number == signal.SIGINT
+        name = CTRL_C if is_control_c else signal.Signals(number).name
+        if is_control_c and (self.received or self._interrupts):
+            raise KeyboardInterrupt(name)
+        if self.received and self._interrupts:
+            raise KeyboardInterrupt(name)
         if not self.received:
-            self.received = CTRL_C if number == signal.SIGINT else signal.Signals(number).name
+            self.received = name
             if self.say:
-                self.say(self.received)
+                self.say(name, self._interrupts or is_control_c)

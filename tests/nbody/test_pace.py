@@ -1,4 +1,4 @@
-"""How long a run takes: from tables and the pace of this machine, or from its first force."""
+"""How long a run takes: from tables and the pace of this machine."""
 
 from types import SimpleNamespace
 
@@ -30,22 +30,23 @@ def test_a_direct_sum_takes_the_time_of_its_pairs(config_of):
 
 
 @pytest.mark.parametrize(
-    ("number", "first", "line"),
+    ("number", "pace", "line"),
     [
-        (N, 30.0, ["expected: about 1 h 15 min, 1 min 30 s a step, without output"]),
-        (100, 0.0, []),  # a fraction of a second
-        (N, 0.0, ["expected: about 1 h 48 min, 2 min 10 s a step, without output"]),
+        (N, 1.0, ["expected: about 1 h 48 min, 2 min 10 s a step, without output"]),
+        (N, 0.5, ["expected: about 3 h 37 min, 4 min 21 s a step, without output"]),
+        (100, None, []),  # a fraction of a second: the pace is not measured
     ],
 )
-def test_a_first_force_that_took_long_tells_how_long_the_run_takes(
-    config_of, alone, number, first, line
+def test_a_long_run_says_how_long_it_takes_at_the_pace_of_this_machine(
+    config_of, alone, number, pace, line
 ):
     """Three forces a step; of 100 steps 50 are left."""
     config = config_of(SPHERE + "time: {integrator: yoshida4, dt: 0.01, steps: 100}")
     placement = SimpleNamespace(backend=CpuBackend(2), backends=["cpu"])
-    model = SimpleNamespace(number=number, timings={"force": first}, step=50)
+    model = SimpleNamespace(number=number, step=50)
     setup = SimpleNamespace(placement=placement, model=model)
-    assert expected_lines(setup, config, DIRECT, alone) == line
+    measured = {placement.backend: pace} if pace else {}
+    assert expected_lines(setup, config, DIRECT, alone, measured.__getitem__) == line
 
 
 def test_seconds_in_words(config_of):

@@ -18,7 +18,7 @@ from hybrid_nbody.running.start import acknowledgement
 
 
 def test_ctrl_c_says_what_happens_now_and_how_to_stop_at_once():
-    assert acknowledgement("Ctrl-C") == (
+    assert acknowledgement("Ctrl-C", interrupts=True) == (
         "Ctrl-C: finishing the current step and writing a checkpoint; "
         "press Ctrl-C again to stop immediately"
     )
@@ -26,7 +26,10 @@ def test_ctrl_c_says_what_happens_now_and_how_to_stop_at_once():
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGUSR1", "SIGHUP"])
 def test_other_signals_are_named(name):
-    assert acknowledgement(name) == (f"{name}: finishing the current step and writing a checkpoint")
+    line = f"{name}: finishing the current step and writing a checkpoint"
+    assert acknowledgement(name, interrupts=False) == line
+    again = "; send it again to stop immediately"
+    assert acknowledgement(name, interrupts=True) == line + again
 
 
 def test_it_is_said_at_once_and_once(tmp_path):
@@ -38,7 +41,7 @@ def test_it_is_said_at_once_and_once(tmp_path):
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 75
-    assert errors == f"hybrid_nbody: {acknowledgement('SIGTERM')}\n"
+    assert errors == f"hybrid_nbody: {acknowledgement('SIGTERM', interrupts=False)}\n"
     assert "stopped early (SIGTERM)" in output
 
 

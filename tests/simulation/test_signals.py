@@ -44,11 +44,11 @@ def test_the_first_of_several_is_the_one_that_counts():
 
 
 def test_the_first_of_several_is_told_at_once():
-    names = []
-    with StopSignals(names.append):
+    told = []
+    with StopSignals(lambda *words: told.append(words)):
         for number in (signal.SIGUSR1, signal.SIGTERM):
             send(number)
-    assert names == ["SIGUSR1"]
+    assert told == [("SIGUSR1", False)]
 
 
 def test_a_second_control_c_interrupts_at_once():
@@ -64,10 +64,15 @@ def test_where_nothing_is_lost_the_first_control_c_interrupts():
             send(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt), signals.interrupting():
             pytest.fail("it had come before")
-    with StopSignals() as signals, pytest.raises(KeyboardInterrupt), signals.interrupting():
-        send(signal.SIGTERM)
-        assert signals.received == "SIGTERM"
-        send(signal.SIGINT)
+    for second, name in [(signal.SIGINT, "Ctrl-C"), (signal.SIGTERM, "SIGTERM")]:
+        said = []
+        with StopSignals(lambda *told: said.append(told)) as signals:  # noqa: B023
+            with pytest.raises(KeyboardInterrupt, match=name), signals.interrupting():
+                send(signal.SIGTERM)
+                assert signals.received == "SIGTERM"
+                send(second)
+            send(signal.SIGTERM)
+        assert said == [("SIGTERM", True)]
     with StopSignals() as signals:
         with signals.interrupting():
             pass
