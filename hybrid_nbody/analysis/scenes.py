@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from hybrid_nbody.analysis.look import USUAL, Look
 from hybrid_nbody.analysis.panels import DECADES
-from hybrid_nbody.analysis.style import DENSITY_MAP, plain
+from hybrid_nbody.analysis.style import DENSITY_MAP, moment, plain
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
@@ -60,7 +60,6 @@ class Scene:
         self.figure = _figure(look.size)
         self.canvas: Any = FigureCanvasAgg(self.figure)  # matplotlib does not type its methods
         self.axes = self.figure.subplots()
-        self.times = run.time
         self.moving = [*self.build(samples_of(frames)), self._clock()]
         self._still: Any = None
 
@@ -92,7 +91,7 @@ class Scene:
         if self._still is None:
             self._draw_still()
         self.show(frame)
-        self.moving[-1].set_text(f"time {self.times[frame]:.4g}")
+        self.moving[-1].set_text(moment(self.run, frame))
         self.canvas.restore_region(self._still)
         for artist in self.moving:
             self.axes.draw_artist(artist)

@@ -215,6 +215,11 @@ def title(run: Run, frame: int | None = None, *more: str) -> str:
     """Return the title of the run, the time of a frame, and `more` texts."""
     parts = [plain(run.title)] if run.title else []
     if frame is not None:
-        units = scaled_units(run.units("time"))
-        parts.append(f"time {run.time[frame]:.4g}" + (f" {units}" if units != "time" else ""))
+        parts.append(moment(run, frame))
     return ", ".join([*parts, *more])
+
+
+def moment(run: Run, frame: int) -> str:
+    """Return the time of a frame in words."""
+    units = scaled_units(run.units("time"))
+    return f"time {run.time[frame]:.4g}" + (f" {units}" if units != "time" else "")

@@ -138,14 +138,17 @@ def test_few_bodies_have_their_own_colours(write_run, option):
         shown(run, "bodies", 0, **option)
 
 
-def test_a_movie_of_components(write_run):
+@pytest.mark.parametrize(("narrow", "sizes"), [(slice(20), [30, 20]), (slice(20, 50), [20, 30])])
+def test_a_movie_of_components(write_run, narrow, sizes):
+    """What is narrow is drawn last, and seen."""
     bodies = [{"kind": "plummer", "n": 30, "name": "near"}, {"kind": "plummer", "n": 30}]
     points = np.random.default_rng(3).normal(size=(2, 50, 3))  # with the ids 10 to 59
+    points[:, narrow] *= 0.2
     folder = write_run(positions=points, config=json.dumps({"bodies": bodies}))
     with open_run(folder) as run:
         assert kinds_of(run) == ["bodies", "components"]
         scene = shown(run, "components", 1)
-        assert [len(dots.get_offsets()) for dots in scene.dots] == [20, 30]
+        assert [len(dots.get_offsets()) for dots in scene.dots] == sizes
         names = [text.get_text() for text in scene.figure.legends[0].get_texts()]
         assert names == ["near", "1 plummer"]
 

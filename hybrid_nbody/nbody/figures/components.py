@@ -106,11 +106,11 @@ def _draw(axes: Axes, points: Array, members: Members, view: View, plane: tuple[
         own = points[rows]
         x, y = (own[view.contains(own)][:, list(plane)] / 10.0**view.power).T
         colour = BODY_COLOURS[place % len(BODY_COLOURS)]
-        below = -_width(own)
+        below = -width_of(own)
         axes.scatter(x, y, size, colour, linewidths=0, zorder=below, label=name, rasterized=True)
 
 
-def _width(points: Array) -> float:
+def width_of(points: Array) -> float:
     """Return the median distance of points from their middle; 0 for none."""
     if not len(points):
         return 0.0

@@ -26,7 +26,7 @@ from hybrid_nbody.analysis.scenes import XY, Scene
 from hybrid_nbody.analysis.style import BODY_COLOURS, label, scaled_units
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
-from hybrid_nbody.nbody.figures.components import members_of, no_components, styles_of
+from hybrid_nbody.nbody.figures.components import members_of, no_components, styles_of, width_of
 from hybrid_nbody.nbody.figures.eyes import eye_of
 from hybrid_nbody.nbody.figures.planes import images_of
 from hybrid_nbody.nbody.figures.sample import positions_of, stride_of
@@ -135,17 +135,20 @@ class ManyMoreBodies(Bodies):
 
 
 class Components(Bodies):
-    """Each body a dot in the colour of its component."""
+    """Each body a dot in the colour of its component; those that are wide at first lie below."""
 
     def build(self, samples: Sequence[int]) -> list[Any]:
         self.refuse(OWN_COLOURS, "colormap", "range")
         self.aim(samples)
-        self.members = members_of(self.run)
-        palette = dict(zip(self.members, cycle(BODY_COLOURS), strict=False))
+        members = members_of(self.run)
+        palette = dict(zip(members, cycle(BODY_COLOURS), strict=False))
         _name_components(self.axes, palette)
+        points = self.seen(samples[0])
+        below = sorted(members, key=lambda name: width_of(points[members[name]]), reverse=True)
+        self.members = {name: members[name] for name in below}
         self.dots = [
-            self.axes.scatter([], [], s=_size(self.run), c=colour, linewidths=0)
-            for colour in palette.values()
+            self.axes.scatter([], [], s=_size(self.run), c=palette[name], linewidths=0)
+            for name in below
         ]
         return self.dots
 
