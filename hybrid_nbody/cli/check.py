@@ -5,12 +5,12 @@ from pathlib import Path
 
 from hybrid_nbody.analysis.info import readable_size
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.config.sections import ModelConfig, Time
+from hybrid_nbody.config.sections import ModelConfig, Output, Time
 from hybrid_nbody.files import checkpoint
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.disk import writing_speed
 from hybrid_nbody.parallel.communicator import Communicator
-from hybrid_nbody.parallel.placement import Placement, assign_device
+from hybrid_nbody.parallel.placement import Placement, assign_device, working_threads
 from hybrid_nbody.progress import duration
 from hybrid_nbody.running.amounts import Sizes, counts_of, disk_bytes, event_count
 from hybrid_nbody.running.models import MODELS
@@ -44,7 +44,7 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
     )
     initial = communicator.only_on_root(builder.initial)
     placement = assign_device(config.compute.backend, config.compute.threads, communicator)
-    threads = sum(communicator.gather(placement.backend.threads))
+    threads = working_threads(placement.backend.threads, communicator)
     pace = builder.pace(placement.backend)
     if not communicator.is_root:
         return ""
@@ -115,10 +115,21 @@ def _output(
     saved = event_count(output.checkpoint, config.time) or 1
     trajectory = disk_bytes(counts._replace(checkpoints=0), sizes)
     found += _writing(folder, trajectory + saved * plan.checkpoint_bytes)
+    found += _shorter_than_steps(output, config.time.dt)
     if directory.files_of_a_run(folder) and not directory.failed_at_its_start(folder):
         resume = "resume it, or " if checkpoint.checkpoints(folder) else ""
         found.append(("note", f"{folder} holds a run already: {resume}run with --overwrite"))
     return found
+
+
+def _shorter_than_steps(output: Output, dt: float) -> list[tuple[str, str]]:
+    """Return which sections are due more often than there are steps."""
+    sections = {name: getattr(output, name) for name in ("trajectory", "diagnostics", "checkpoint")}
+    return [
+        ("note", f"output.{name}.every_time is shorter than a step: it is due at each")
+        for name, every in sections.items()
+        if every and every.every_time is not None and every.every_time < dt
+    ]
 
 
 def _writing(folder: Path, written: float) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.model import NBodyModel
 from hybrid_nbody.nbody.solver import wanted_of
 from hybrid_nbody.parallel.communicator import Communicator
+from hybrid_nbody.parallel.placement import working_threads
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.progress import duration
 from hybrid_nbody.simulation.plan import Workers
@@ -73,7 +74,7 @@ def expected_lines(
         Measures the speed of the devices beside that in the tables; called where it matters.
     """
     backend = setup.placement.backend
-    threads = sum(communicator.gather(backend.threads))
+    threads = working_threads(backend.threads, communicator)
     workers = Workers(tuple(setup.placement.backends), threads)
     number = setup.model.number
     steps = config.time.total_steps - setup.model.step

@@ -2,7 +2,7 @@
 
 from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
 from hybrid_nbody.nbody.config_output import BodyFrames
-from hybrid_nbody.nbody.forces.choice import FMM, candidates, chosen
+from hybrid_nbody.nbody.forces.choice import AUTO, FMM, candidates, chosen
 from hybrid_nbody.nbody.forces.external import made_fields
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.pace import in_words, of_a_step, seconds_of_force, seconds_of_step
@@ -28,6 +28,12 @@ CHECKPOINT_BYTES_WITH_ACCELERATION = 88
 
 TREE_BYTES_PER_BODY = 600
 """Bodies, cells, expansions and lists of a tree, about."""
+
+WORTH_CHANGING = 1.0
+"""Seconds of a step from which on a faster force is proposed."""
+
+MUCH_FASTER = 3.0
+"""How many times faster it is, at least."""
 
 MUCH_MEMORY = 1e7
 """Bytes of a force that are worth saying."""
@@ -98,7 +104,22 @@ def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:
     step = seconds_of_step(force, config)
     whole = in_words(step * config.time.total_steps, config)
     memory = _memory(number, choice.name == FMM)
-    return [("method", f"{choice.line}; {of_a_step(step)} a step, {whole} in all{memory}")]
+    method = f"{choice.line}; {of_a_step(step)} a step, {whole} in all{memory}"
+    return [("method", method), *_faster(config, number, step, workers)]
+
+
+def _faster(config: NBodyConfig, number: int, step: float, workers: Workers) -> Lines:
+    """Return a line on a force that takes much less time than the one that is asked for."""
+    choice = chosen(wanted_of(config, number)._replace(solver=AUTO), workers.backends)
+    force = seconds_of_force(config, number, choice, workers)
+    if force is None:
+        return []
+    other = seconds_of_step(force, config)
+    if step < WORTH_CHANGING or other * MUCH_FASTER > step:
+        return []
+    error = f"with errors of {config.gravity.accuracy:g}"
+    time = f"{of_a_step(other)} a step, {error}"
+    return [("note", f"gravity.solver: auto would take {choice.name}: {time}")]
 
 
 def _memory(number: int, is_tree: bool) -> str:

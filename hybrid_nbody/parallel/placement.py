@@ -188,3 +188,19 @@ def free_cores(communicator: Communicator, backend: str = "cpu") -> int:
     if backend == "gpu":
         return 1
     return max(1, (len(cores) - feeding) // (len(sharing) - feeding))
+
+
+def working_threads(threads: int, communicator: Communicator) -> float:
+    """Return the CPU threads of all ranks that work at a time; collective.
+
+    Parameters
+    ----------
+    threads : int
+        Those of this rank. Where a node has fewer cores than threads, they take turns.
+    communicator : Communicator
+    """
+    here = communicator.node.allgather((threads, os.sched_getaffinity(0)))
+    cores = frozenset().union(*(theirs for _, theirs in here))
+    share = min(1.0, len(cores) / sum(number for number, _ in here))
+    working: list[float] = communicator.gather(threads * share)
+    return sum(working)

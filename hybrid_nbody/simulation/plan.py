@@ -50,14 +50,14 @@ class Workers(NamedTuple):
     ----------
     backends : tuple of str
         Those of all ranks, by their names.
-    threads : int
-        CPU threads of all ranks together.
+    threads : float
+        CPU threads of all ranks that work at a time.
     pace : float
         Their speed here, as measured: what the builder of the model calls its pace.
     """
 
     backends: tuple[str, ...]
-    threads: int
+    threads: float
     pace: float = 1.0
 
 

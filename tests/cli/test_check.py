@@ -119,6 +119,19 @@ def test_a_run_that_writes_much_is_told_how_long_the_disk_takes(
     assert list(tmp_path.iterdir()) == [tmp_path / "x.yaml"]
 
 
+def test_output_more_often_than_steps_is_named(tmp_path, monkeypatch, alone):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.yaml").write_text(
+        "model: nbody\nbodies: {kind: plummer, n: 10}\ntime: {dt: 1e-3, steps: 10}\n"
+        "compute: {backend: cpu, threads: 1}\n"
+        "output: {trajectory: {every_time: 1e-4}, diagnostics: {every_time: 1e-3}}\n"
+    )
+    lines = [line for line in check("x.yaml", [], alone).splitlines() if "every_time" in line]
+    assert lines == [
+        "  note         output.trajectory.every_time is shorter than a step: it is due at each"
+    ]
+
+
 def test_the_speed_of_a_disk_leaves_nothing(tmp_path):
     assert writing_speed(tmp_path) > 1e5
     assert writing_speed(tmp_path / "gone") is None

@@ -1,5 +1,6 @@
 """How long a run takes: from tables and the pace of this machine."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +12,7 @@ from hybrid_nbody.nbody.forces.speed import CORE
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.units import Units
 from hybrid_nbody.nbody.pace import expected_lines, in_words, seconds_of_force
-from hybrid_nbody.nbody.plan import _memory
+from hybrid_nbody.nbody.plan import _memory, _method
 from hybrid_nbody.simulation.plan import Workers
 
 SPHERE = "bodies: {kind: plummer, n: 100}\ngravity: {softening: 0.01}\n"
@@ -47,6 +48,22 @@ def test_a_long_run_says_how_long_it_takes_at_the_pace_of_this_machine(
     setup = SimpleNamespace(placement=placement, model=model)
     measured = {placement.backend: pace} if pace else {}
     assert expected_lines(setup, config, DIRECT, alone, measured.__getitem__) == line
+
+
+def test_a_much_faster_force_is_proposed(config_of):
+    config = config_of(SPHERE)
+    workers = Workers(("cpu",), 2)
+    (_, method), (name, note) = _method(config, N, workers)
+    assert method.startswith("direct; 43 s a step")
+    assert name == "note"
+    assert re.fullmatch(
+        r"gravity\.solver: auto would take fmm: \S+ s a step, with errors of 0\.0001", note
+    )
+    assert len(_method(config, 10_000, workers)) == 1  # little is to be gained
+    jerks = config_of(SPHERE + "time: {integrator: hermite4, dt: 0.01, steps: 100}")
+    assert len(_method(jerks, N, workers)) == 1
+    chosen = config_of(SPHERE.replace("{softening", "{solver: auto, softening"))
+    assert len(_method(chosen, N, workers)) == 1
 
 
 def test_seconds_in_words(config_of):

@@ -16,6 +16,7 @@ from hybrid_nbody.parallel.placement import (
     assign_device,
     distribute_gpus,
     free_cores,
+    working_threads,
 )
 
 
@@ -286,3 +287,18 @@ def test_threads_are_no_more_than_numba_is_allowed(monkeypatch, limit, threads, 
     assert _threads("auto", "cpu", here) == threads
     assert _threads("auto", "hybrid", here) == beside_a_gpu
     assert _threads(4, "cpu", here) == 4
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "working"),
+    [
+        ([1, 1, 1], [{0, 1}, {0, 1}, {0, 1}], 2.0),
+        ([1, 1], [{0, 1, 2}, {0, 1, 2}], 2.0),
+        ([4, 4], [{0, 1, 2, 3}, {4, 5, 6, 7}], 8.0),
+        ([100], [{0, 1}], 2.0),
+    ],
+)
+def test_threads_that_share_cores_take_turns(monkeypatch, threads, cores, working):
+    node = SimpleNamespace(allgather=lambda own: list(zip(threads, cores, strict=True)))
+    ranks = SimpleNamespace(node=node, gather=lambda own: [own / threads[0] * n for n in threads])
+    assert working_threads(threads[0], ranks) == pytest.approx(working, rel=1e-12)
