@@ -43,6 +43,8 @@ def test_each_steps_as_one_alone(backend, integrator, bodies, alone):
         moving = together.velocities[system]
         np.testing.assert_allclose(moving, single.velocities, rtol=0, atol=1e-12)
         assert together.energies[system] == pytest.approx(single.energy, rel=1e-12)
+        error = single.diagnostics["relative_energy_error"]
+        assert together.energy_errors[system] == pytest.approx(error, rel=0, abs=1e-12)
 
 
 def test_steps_add_up_and_masses_may_be_shared(alone):

@@ -109,9 +109,24 @@ class Systems:
     @property
     def energies(self) -> Rows:
         """Return the energy of each system, (S,)."""
+        return self._energies_of(self.positions, self.velocities)
+
+    @property
+    def energy_errors(self) -> Rows:
+        """Return the relative change of the energy of each system since the start, (S,).
+
+        It is the change itself where the energy was 0. A close encounter shows in it.
+        """
+        position, velocity, _ = self._host
+        start = self._energies_of(position, velocity)
+        scale = np.where(start == 0, 1.0, np.abs(start))
+        errors: Rows = (self.energies - start) / scale
+        return errors
+
+    def _energies_of(self, position: Rows, velocity: Rows) -> Rows:
+        """Return the energy of each system at some positions and velocities."""
         _, _, mass = self._host
-        position = self.positions
-        kinetic = 0.5 * np.einsum("sn,sna,sna->s", mass, *(self.velocities,) * 2)
+        kinetic = 0.5 * np.einsum("sn,sna,sna->s", mass, velocity, velocity)
         pieces = [slice(start, start + PIECE) for start in range(0, len(mass), PIECE)]
         eps2, G = self._law
         potential = [
