@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from hybrid_nbody.files.bodies_csv import read_csv
 from hybrid_nbody.files.bodies_npz import ARRAYS, Place, columns_of_places, read_npz
 from hybrid_nbody.files.checkpoint import (
     HEAD_BYTES,
+    check_shares,
     looks_like_checkpoint,
     open_checkpoint,
     open_state,
@@ -189,20 +190,29 @@ def _read_checkpoint(path: Path, opened: ExitStack) -> StoredBodies:
     file = opened.enter_context(open_checkpoint(path))
     _check_holds(path, file, "bodies/position", "bodies/velocity", "bodies/mass")
     _check_packed(path, file)
-    return StoredBodies(path, _columns_of_checkpoint(file), _reopened_checkpoint)
+    return StoredBodies(path, _columns_of_checkpoint(path, file), _reopened_checkpoint)
 
 
 def _reopened_checkpoint(path: Path, opened: ExitStack) -> Columns:
-    return _columns_of_checkpoint(opened.enter_context(open_state(path)))
+    return _columns_of_checkpoint(path, opened.enter_context(open_state(path)))
 
 
-def _columns_of_checkpoint(file: h5py.File) -> Columns:
+def _columns_of_checkpoint(path: Path, file: h5py.File) -> Columns:
     """Return the arrays of bodies in a checkpoint."""
     found = {name: file[f"bodies/{name}"] for name in ARRAYS if f"bodies/{name}" in file}
     for name, item in found.items():
         if not isinstance(item, h5py.Dataset):
             raise TypeError(f"bodies/{name} is no data set")
-    return columns_of(found)
+
+    def checked(column: Column) -> Column:
+        def read(rows: slice) -> Array:
+            values = column.read(rows)
+            check_shares(path, file)
+            return values
+
+        return replace(column, read=read)
+
+    return {name: checked(column) for name, column in columns_of(found).items()}
 
 
 def _read_frame(path: Path, opened: ExitStack, frame: int) -> StoredBodies:

@@ -119,15 +119,28 @@ def _open_with_shares(path: Path) -> h5py.File:
 
 
 def open_state(path: Path) -> h5py.File:
-    """Open a checkpoint that has been checked before; a share that has gone would read as NaN."""
+    """Open a checkpoint that has been checked before."""
     file = open_hdf5(path)
-    shares = _shares(path, file)
-    if not shares:
+    if not _shares(path, file):
         return file
+    check_shares(path, file)
     file.close()
-    for share in shares:
-        check_regular_file(share)
     return _open_with_shares(path)
+
+
+def check_shares(path: Path, file: h5py.File) -> None:
+    """Check that all files of an open checkpoint are there still.
+
+    A share that has gone, as an old checkpoint of a run that goes on, reads as zeros or as NaN:
+    what was read before this check is right.
+
+    Raises
+    ------
+    FileError
+        One is not.
+    """
+    for share in _shares(path, file):
+        check_regular_file(share)
 
 
 def verify(path: str | Path) -> None:
@@ -191,7 +204,9 @@ class Checkpoint:
         with reading(self.path), open_state(self.path) as file:
             if name not in file:
                 raise FileError(f"{self.path}: a part of the state is missing: {name}")
-            return _read_rows(file[name], index)
+            found = _read_rows(file[name], index)
+            check_shares(self.path, file)
+            return found
 
 
 def _read_rows(dataset: h5py.Dataset, index: Index) -> NDArray[Any]:

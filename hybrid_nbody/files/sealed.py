@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -45,8 +46,8 @@ class SealedTrajectory:
 
     def __init__(self, path: Path):
         self.path = path
-        self._open: OrderedDict[Path, h5py.File] = OrderedDict()
-        self._kept: set[Part] | None = None  # all
+        self._open: OrderedDict[tuple[Path, str], h5py.File] = OrderedDict()
+        self._left_out: set[Part] = set()
         self.refresh()
 
     def refresh(self) -> None:
@@ -74,12 +75,11 @@ class SealedTrajectory:
 
     def _without_the_others(self, listing: Listing) -> Listing:
         """Return a listing without the parts that are left out; their rows of diagnostics stay."""
-        if self._kept is None:
+        if not self._left_out:
             return listing
-        parts = [part for part in listing.parts if part in self._kept]
-        of_each = np.repeat(
-            [part in self._kept for part in listing.parts], [part.frames for part in listing.parts]
-        )
+        is_kept = [part not in self._left_out for part in listing.parts]
+        parts = list(compress(listing.parts, is_kept))
+        of_each = np.repeat(is_kept, [part.frames for part in listing.parts])
         frames = {name: column[of_each] for name, column in listing.frames.items()}
         return replace(listing, parts=tuple(parts), frames=frames)
 
@@ -155,8 +155,12 @@ class SealedTrajectory:
         return intact, list(faults)
 
     def keep(self, frames: Sequence[int]) -> None:
-        """Leave out all parts but those of some frames, which are whole parts' frames."""
-        self._kept = {self._part_of(frame)[0] for frame in frames}
+        """Leave out all parts but those of some frames, which are whole parts' frames.
+
+        Parts that a run adds later stay.
+        """
+        kept = {self._part_of(frame)[0] for frame in frames}
+        self._left_out |= {part for part in self.listing.parts if part.frames} - kept
         self.refresh()
 
     def _check_now(self, frame: int) -> None:
@@ -193,8 +197,8 @@ class SealedTrajectory:
         """Read rows of the one frame of a part whose rows are in several files."""
         total = self._variable(name).shape[0]
         rows, *rest = where or (slice(0, total),)
-        number = isinstance(rows, int)
-        wanted = slice(rows, rows + 1) if isinstance(rows, int) else rows
+        number = not isinstance(rows, slice)
+        wanted = rows if isinstance(rows, slice) else slice(rows, rows + 1)
         pieces = [
             self._read_piece(part, piece, name, (0, own, *rest))
             for piece, own in _overlaps(wanted, total, part.entries.pieces)
@@ -226,13 +230,17 @@ class SealedTrajectory:
             return np.asarray(file[name][rows])
 
     def _opened(self, path: Path, kind: str, digest: str) -> h5py.File:
-        """Return an open part or head, checked when it was opened."""
-        if path not in self._open:
-            self._open[path] = open_sealed(path, kind, digest)
-        self._open.move_to_end(path)
+        """Return an open part or head, checked when it was opened.
+
+        Another run in the same directory may have one of the same name.
+        """
+        place = (path, digest)
+        if place not in self._open:
+            self._open[place] = open_sealed(path, kind, digest)
+        self._open.move_to_end(place)
         while len(self._open) > OPEN_PARTS:
             self._open.popitem(last=False)[1].close()
-        return self._open[path]
+        return self._open[place]
 
 
 def _overlaps(wanted: slice, total: int, pieces: int) -> Iterator[tuple[int, slice]]:
@@ -240,13 +248,17 @@ def _overlaps(wanted: slice, total: int, pieces: int) -> Iterator[tuple[int, sli
 
     Without any wanted row the first piece is yielded, with none.
     """
-    start, stop, _ = wanted.indices(total)
+    start, stop, step = wanted.indices(total)
+    if start >= stop:
+        yield 0, slice(0, 0)
+        return
     for piece in range(pieces):
         own = share_of(total, piece, pieces)
-        first = max(start, own.start)
+        passed = max(own.start - start, 0)
+        first = start + -(-passed // step) * step
         last = min(stop, own.stop)
-        if first < last or (piece == 0 and start >= stop):
-            yield piece, slice(first - own.start, max(first, last) - own.start)
+        if first < last:
+            yield piece, slice(first - own.start, last - own.start, step)
 
 
 def clock_meaning(name: str, header: Mapping[str, object]) -> dict[str, str]:

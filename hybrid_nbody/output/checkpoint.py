@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import h5py
+import numpy as np
 
 from hybrid_nbody.downloads import Download
 from hybrid_nbody.errors import FileError
@@ -222,7 +223,8 @@ def _describe_shared(
             shape = (rows.stop - rows.start, *field.shape[1:])
             if shape[0]:
                 layout[rows] = h5py.VirtualSource(name, field.name, shape)
-        file.create_virtual_dataset(field.name, layout)
+        missing = np.nan if field.dtype.kind == "f" else None
+        file.create_virtual_dataset(field.name, layout, fillvalue=missing)
     _describe(fields, attributes, file)
 
 

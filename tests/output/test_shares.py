@@ -3,12 +3,18 @@
 import contextlib
 import itertools
 
+import numpy as np
 import pytest
 from support.ranks import RowsModel
 from support.trajectories import start
 
 from hybrid_nbody.errors import FileError
-from hybrid_nbody.files.checkpoint import checkpoints, load_newest
+from hybrid_nbody.files.checkpoint import (
+    check_shares,
+    checkpoints,
+    load_newest,
+    open_checkpoint,
+)
 from hybrid_nbody.output import checkpoint as output_checkpoint
 from hybrid_nbody.output import sharing
 from hybrid_nbody.output.checkpoint import CheckpointWriter
@@ -113,3 +119,24 @@ def test_a_root_that_cannot_write_ends_all_ranks(
     assert caught.value.shared
     assert communicator.broadcast("in step") == "in step"
     assert not checkpoints(shared_tmp_path)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_what_is_read_from_a_checkpoint_that_goes_meanwhile_is_refused(
+    communicator, shared_tmp_path, monkeypatch
+):
+    """HDF5 would give zeros, or NaN, for the rows of a file that is gone."""
+    monkeypatch.setattr(sharing, "SHARED_BYTES", 0)
+    path = save(shared_tmp_path, RowsModel(5, communicator))
+    communicator.barrier()
+    if communicator.is_root:
+        saved, _ = load_newest(shared_tmp_path)
+        with open_checkpoint(path) as file:
+            check_shares(path, file)
+            sorted(shared_tmp_path.glob("state-*"))[-1].unlink()
+            assert np.isnan(file["bodies/position"][-1]).all()
+            with pytest.raises(FileError, match="no such file"):
+                check_shares(path, file)
+        with pytest.raises(FileError, match="no such file"):
+            saved.rows("bodies/position", slice(0, 5))
+    communicator.barrier()

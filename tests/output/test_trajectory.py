@@ -58,9 +58,10 @@ def test_frames_that_ranks_share_are_read_in_any_part(communicator, shared_tmp_p
         assert same_bits(run.positions(-1), expected)
         for first in range(12):
             for stop in range(first, 12):
-                part = run.part("bodies/position", 2, (slice(first, stop), 1))
-                assert same_bits(part, expected[first:stop, 1])
-        for row in range(11):
+                for step in (1, 2, 3, 7, 12):
+                    part = run.part("bodies/position", 2, (slice(first, stop, step), 1))
+                    assert same_bits(part, expected[first:stop:step, 1])
+        for row in (*range(11), np.int64(7)):
             assert same_bits(run.part("bodies/position", 2, (row,)), expected[row])
     communicator.barrier()
     trajectory.close()
@@ -355,3 +356,35 @@ def test_the_configuration_comes_back_as_it_was_stored(tmp_path, alone):
     trajectory.close()
     with h5py.File(tmp_path / NAME) as file:
         assert texts_of(file)["config"] == config
+
+
+def test_another_run_in_the_same_directory_is_read_anew(tmp_path, alone):
+    """Its parts may have the names of those that are open."""
+    start(tmp_path, RowsModel(5, alone), [0, 1]).close()
+    with open_run(tmp_path) as run:
+        assert same_bits(run.positions(0), rows_at(0, 5)["bodies/position"])
+        for path in (tmp_path / "trajectory").iterdir():
+            path.unlink()
+        start(tmp_path, RowsModel(5, alone), [7, 8]).close()
+        run.refresh()
+        assert same_bits(run.positions(0), rows_at(7, 5)["bodies/position"])
+
+
+def test_without_damaged_frames_a_run_that_goes_on_is_read_on(tmp_path, alone):
+    trajectory = start(tmp_path, RowsModel(5, alone), [])
+    for step in (0, 1, 2):
+        write(trajectory, RowsModel(5, alone), [step])
+        trajectory.flush()
+    first, *_ = sorted((tmp_path / "trajectory").glob("part-*"))
+    content = bytearray(first.read_bytes())
+    content[-1] ^= 1
+    first.write_bytes(content)
+    with open_run(tmp_path) as run:
+        with pytest.warns(DamageWarning, match="frame 0"):
+            assert run.leave_out_damaged()
+        assert run.step.tolist() == [1, 2]
+        write(trajectory, RowsModel(5, alone), [3])
+        trajectory.close()
+        run.refresh()
+        assert run.step.tolist() == [1, 2, 3]
+        assert same_bits(run.positions(2), rows_at(3, 5)["bodies/position"])

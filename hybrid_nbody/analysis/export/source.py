@@ -14,7 +14,12 @@ from hybrid_nbody.analysis.presentation import ComputedField, Exports, Presented
 from hybrid_nbody.analysis.volume import BLOCK_BYTES
 from hybrid_nbody.errors import FileError, InputError
 from hybrid_nbody.files.cells import Volume, volume_of
-from hybrid_nbody.files.checkpoint import HEAD_BYTES, looks_like_checkpoint, open_checkpoint
+from hybrid_nbody.files.checkpoint import (
+    HEAD_BYTES,
+    check_shares,
+    looks_like_checkpoint,
+    open_checkpoint,
+)
 from hybrid_nbody.files.finding import find_trajectory
 from hybrid_nbody.files.hdf5 import attributes, reading
 from hybrid_nbody.files.run import Run, open_run
@@ -290,6 +295,7 @@ def _field_of_checkpoint(path: Path, parts: list[h5py.Dataset]) -> FrameField:
     def part(frame: int, rows: slice) -> Array:
         with reading(path):
             found = [values[rows] for values in parts]
+            check_shares(path, parts[0].file)
         return found[0] if len(found) == 1 else np.stack(found, axis=-1)
 
     if any(values.shape != parts[0].shape for values in parts):
