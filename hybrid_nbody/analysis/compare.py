@@ -271,12 +271,19 @@ def _of_pieces(pairs: Iterable[tuple[Array, Array]]) -> tuple[float, float, floa
     count = 0
     scale = 0.0
     for one, two in pairs:
-        difference = np.abs(np.subtract(one, two, dtype=np.float64))
+        difference = _difference(one, two)
         largest = max(largest, float(difference.max(initial=0.0)), key=_nan_last)
         square += float((difference**2).sum())
         count += difference.size
         scale = max(scale, float(np.abs(one).max(initial=0.0, where=np.isfinite(one))))
     return largest, float(np.sqrt(square / max(count, 1))), scale
+
+
+def _difference(one: Array, two: Array) -> Array:
+    """Return the sizes of differences; there is none where neither is a number."""
+    difference = np.abs(np.subtract(one, two, dtype=np.float64))
+    both = np.isnan(one) & np.isnan(two) if one.dtype.kind == "f" == two.dtype.kind else False
+    return np.where(both, 0.0, difference)
 
 
 def _nan_last(value: float) -> float:
@@ -300,7 +307,7 @@ def _compare_diagnostics(a: Run, b: Run, found: Comparison) -> None:
 def _of_rows(one: Array, two: Array) -> Array:
     """Return the three numbers of `_of_pieces` for each row of two arrays: (rows, 3)."""
     components = tuple(range(1, one.ndim))
-    difference = np.abs(np.subtract(one, two, dtype=np.float64))
+    difference = _difference(one, two)
     count = max(1, difference[:1].size)
     rms = np.sqrt(np.sum(difference**2, axis=components) / count)
     scale = np.abs(one).max(axis=components, initial=0.0, where=np.isfinite(one))

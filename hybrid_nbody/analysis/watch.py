@@ -1,5 +1,6 @@
 """The page of a run while it goes on, served on this machine alone, to be read alone."""
 
+import hashlib
 import hmac
 import json
 import secrets
@@ -94,8 +95,9 @@ class Watched:
 
 
 def version_of(run: Run) -> str:
-    """Return a text that changes when an open run has grown."""
-    return f"{run.number_of_frames}-{run.diagnostics.number_of_rows}"
+    """Return a text that changes when an open run has grown, or another one is in its place."""
+    which = hashlib.sha256(repr(sorted(run.attributes.items())).encode()).hexdigest()[:16]
+    return f"{run.number_of_frames}-{run.diagnostics.number_of_rows}-{which}"
 
 
 class Server(ThreadingHTTPServer):

@@ -19,6 +19,12 @@ def chosen_bodies(config: Mapping[str, Any]) -> str:
     return "chosen by id" if frames.get("ids") else ""
 
 
+def thinned_by(config: Mapping[str, Any]) -> int:
+    """Return how many bodies of a run each in its frames stands for, by the configuration."""
+    step = _section(_section(config, "output"), "trajectory").get("every_body")
+    return step if isinstance(step, int) and step > 1 else 1
+
+
 def _section(values: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Return a section of a configuration; an empty one where there is none."""
     found = values.get(key)

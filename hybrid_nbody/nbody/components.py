@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hybrid_nbody.errors import InputError
+from hybrid_nbody.files.thinning import chosen_bodies
 
 if TYPE_CHECKING:
     from hybrid_nbody.files.run import Run
@@ -54,8 +55,22 @@ def components_of(bodies: Entry | Sequence[Entry], number: int) -> dict[str, ran
 
 
 def components_in(run: "Run") -> dict[str, range]:
-    """Return the ids of each component of a run with frames, as `components_of`; raises alike."""
-    return components_of(run.config["bodies"], int(run.id.max()) + 1)
+    """Return the ids of each component of a run with frames, as `components_of`.
+
+    Raises
+    ------
+    InputError
+        As there; also if frames hold some bodies alone and one component is a file: how many bodies
+        that has is not known.
+    """
+    bodies = run.config["bodies"]
+    entries = [bodies] if isinstance(bodies, Mapping) else list(bodies)
+    chosen = chosen_bodies(run.config)
+    if chosen and len(entries) > 1 and any(_number(entry) is None for entry in entries):
+        raise InputError(
+            f"the frames hold some bodies alone ({chosen}): how many a file has is not known"
+        )
+    return components_of(bodies, int(run.id.max()) + 1)
 
 
 def _parts(place: int, entry: Entry, rest: int) -> Iterator[tuple[str, int]]:

@@ -173,7 +173,8 @@ class ComposedSource:
         whole = joined(parts)
         position = whole.position - self._centre[0]
         velocity = whole.velocity - self._centre[1]
-        return Bodies(position, velocity, whole.mass, np.arange(first, last, dtype=np.int64))
+        ids = np.arange(first, last, dtype=np.int64)  # those of several files may be the same
+        return Bodies(position, velocity, whole.mass, whole.id if len(self.sources) == 1 else ids)
 
     def masses(self) -> Floats:
         """See `BodySource`."""

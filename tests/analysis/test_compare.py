@@ -124,6 +124,17 @@ def test_what_is_not_a_number_is_told(write_run):
     )
 
 
+def test_what_is_not_a_number_in_both_runs_is_no_difference(write_run):
+    """Such as the virial ratio of a single body, or a column that older rows lack."""
+    for name in ("a", "b"):
+        folder = write_run(name)
+        change(folder, "bodies/position", (1, 2, 0), np.nan)
+        change(folder, "diagnostics/total_energy", 0, np.nan)
+    found = compare("a", "b")
+    np.testing.assert_array_equal(named(found.fields)["position"].largest, 0)
+    np.testing.assert_array_equal(named(found.diagnostics)["total energy"].largest, 0)
+
+
 def test_fluids_plane_by_plane(write_fluid, monkeypatch):
     monkeypatch.setattr(volume, "BLOCK_BYTES", 1)
     write_fluid("a")

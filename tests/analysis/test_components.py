@@ -56,6 +56,14 @@ def test_each_component_has_a_colour(two_sets):
         assert len(set(colours)) == 2
 
 
+@pytest.mark.parametrize("frames", [{"every_body": 7}, {"ids": [0, 3]}])
+def test_where_a_file_ends_is_not_known_from_some_of_the_bodies(write_run, frames):
+    bodies = [{"kind": "file", "path": "a.csv"}, {"kind": "plummer", "n": 5}]
+    config = {"bodies": bodies, "output": {"trajectory": frames}}
+    with open_run(write_run(config=json.dumps(config))) as run:
+        assert no_components(run).startswith("the frames hold some bodies alone")
+
+
 @pytest.mark.parametrize("config", ['{"bodies": {"kind": "plummer", "n": 4}}', "title: Test\n"])
 def test_one_component_is_refused(write_run, config):
     with open_run(write_run(config=config)) as run:

@@ -6,7 +6,7 @@ from PIL import Image
 from support.presented import figure_of, plot_run
 
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.run import open_run
+from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.nbody.figures import structure
 from hybrid_nbody.nbody.figures.profiles import FRACTIONS, lagrangian_radii, profile_of
 
@@ -72,6 +72,21 @@ def test_profiles_of_a_frame(ball):
         np.testing.assert_array_equal(right.lines[0].get_ydata(), found.dispersion)
         assert left.get_xlabel() == "distance (length)"
         assert right.get_ylabel() == "velocity dispersion\n(length / time)"
+
+
+@pytest.mark.parametrize("frames", [{"every_body": 10}, {"ids": [1, 2]}])
+def test_profiles_of_some_of_the_bodies(ball, monkeypatch, frames):
+    """Each stands for those that frames leave out, unless they were chosen."""
+    config = {"output": {"trajectory": frames}}
+    monkeypatch.setattr(Run, "config", property(lambda run: config))
+    with open_run(ball) as run:
+        if "ids" in frames:
+            with pytest.raises(InputError, match="the frames hold some bodies alone"):
+                figure_of("nbody", "profiles")(run, 1)
+            return
+        left, _ = figure_of("nbody", "profiles")(run, 1).axes
+        found = profile_of(run.positions(1), run.velocities(1), run.mass)
+        np.testing.assert_allclose(left.lines[0].get_ydata(), 10 * found.density, rtol=1e-12)
 
 
 def test_a_map_and_the_bodies_over_it_lie_on_each_other(flat):

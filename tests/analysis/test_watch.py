@@ -19,6 +19,7 @@ from support.written_runs import positions_of
 
 from hybrid_nbody.analysis import report, watch
 from hybrid_nbody.errors import FileError, InputError
+from hybrid_nbody.files.run import Run, open_run
 from hybrid_nbody.running.models import MODELS
 
 
@@ -111,15 +112,25 @@ def test_news_of_a_run_that_grows(served):
     server = served(frames=2)
     folder = server.watched.path.parent
     before = sorted(folder.iterdir())
-    assert ask(server, "/state?version=2-2")[::2] == (204, "")
+    two = json.loads(ask(server, "/state")[2])["version"]
+    assert ask(server, f"/state?version={two}")[::2] == (204, "")
     grow(folder, 3)
-    status, _, text = ask(server, "/state?version=2-2")
+    status, _, text = ask(server, f"/state?version={two}")
     news = json.loads(text)
-    assert (status, news["version"], news["scene"]["times"]) == (200, "3-3", [0, 0.5, 1])
+    assert (status, news["version"][:4], news["scene"]["times"]) == (200, "3-3-", [0, 0.5, 1])
     assert "3 frames" in news["summary"] and "at time 7" in news["diagnostics"]
-    assert ask(server, "/state?version=3-3")[0] == 204
+    assert ask(server, f"/state?version={news['version']}")[0] == 204
     assert "3 frames" in ask(server, "/")[2]
     assert sorted(folder.iterdir()) == before
+
+
+def test_another_run_of_as_many_frames_in_its_place_is_news(served, monkeypatch):
+    server = served(frames=2)
+    old = json.loads(ask(server, "/state")[2])["version"]
+    attributes = dict(open_run(server.watched.path).attributes) | {"config": "another: one"}
+    monkeypatch.setattr(Run, "attributes", property(lambda run: attributes))
+    status, _, text = ask(server, f"/state?version={old}")
+    assert (status, json.loads(text)["version"] != old) == (200, True)
 
 
 def test_a_run_that_is_gone_is_said(served):

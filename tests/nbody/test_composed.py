@@ -197,6 +197,17 @@ def test_a_function_of_ones_own_beside_the_yaml_file(alone, tmp_path):
     np.testing.assert_array_equal(bodies.id, np.arange(6))
 
 
+def test_the_bodies_of_a_file_keep_their_identities_where_it_is_moved(alone, tmp_path):
+    position = np.diag([1.0, 2.0, 3.0])
+    arrays = {"position": position, "velocity": 0 * position, "mass": np.ones(3)}
+    np.savez(tmp_path / "own.npz", **arrays, id=np.array([7, 42, 9]))
+    moved = f"{HEAD}bodies: {{kind: file, path: own.npz, offset: [5, 0, 0]}}\n"
+    (tmp_path / "run.yaml").write_text(moved)
+    bodies = all_of(configs.load(tmp_path / "run.yaml"), alone)
+    np.testing.assert_array_equal(bodies.position, position + [5, 0, 0])
+    np.testing.assert_array_equal(bodies.id, [7, 42, 9])
+
+
 # ---- Names ---------------------------------------------------------------------------------------
 
 

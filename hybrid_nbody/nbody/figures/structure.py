@@ -23,6 +23,7 @@ from hybrid_nbody.analysis.style import (
 from hybrid_nbody.analysis.tracks import draw_tracks_in_space
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.run import Run
+from hybrid_nbody.files.thinning import chosen_bodies, thinned_by
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.nbody.figures.components import styles_of
 from hybrid_nbody.nbody.figures.profiles import (
@@ -69,7 +70,14 @@ def no_profiles(run: Run) -> str:
     """Return why there are no profiles; empty if there are."""
     planar = "the bodies lie in a plane" if _is_planar(run) else ""
     still = "" if VELOCITY in run.fields else "the frames hold no velocities"
-    return no_bodies(run) or _too_few(run, FEWEST_OF_PROFILES) or planar or still
+    few = _too_few(run, FEWEST_OF_PROFILES)
+    return no_bodies(run) or few or planar or still or _chosen_by_id(run)
+
+
+def _chosen_by_id(run: Run) -> str:
+    """Return that the bodies in frames say nothing of the others, if they were chosen."""
+    chosen = chosen_bodies(run.config) if thinned_by(run.config) == 1 else ""
+    return f"the frames hold some bodies alone ({chosen})" if chosen else ""
 
 
 def no_activity(run: Run) -> str:
@@ -187,7 +195,8 @@ def profiles_figure(run: Run, frame: int = -1) -> Figure:
     """
     _require(run, "profiles", no_profiles(run))
     points = points_of(run, frame)
-    weight = masses_of(run) * stride_of(run)  # of those that are not taken too
+    # of those that are not taken too, by the figure or by the run
+    weight = masses_of(run) * stride_of(run) * thinned_by(run.config)
     found = profile_of(points, velocities_of(run, frame), weight)
     figure = new_figure(3.0)
     left, right = figure.subplots(1, 2)
