@@ -214,7 +214,7 @@ def _compare_frames(a: Run, b: Run, found: Comparison, progress: OnProgress | No
             step()
     for name, rows in zip(names, zip(*parts, strict=True), strict=True):
         found.fields.append(
-            _series(name.partition("/")[2], a.units(name), a.time[left], np.concatenate(rows))
+            _series(name.partition("/")[2], _units(a, b, name), a.time[left], np.concatenate(rows))
         )
 
 
@@ -279,6 +279,24 @@ def _of_pieces(pairs: Iterable[tuple[Array, Array]]) -> tuple[float, float, floa
     return largest, float(np.sqrt(square / max(count, 1))), scale
 
 
+def _units(a: Run, b: Run, name: str) -> str:
+    """Return the units of a quantity, which both runs have in the same.
+
+    Raises
+    ------
+    InputError
+        They do not.
+    """
+    here = a.units(name)
+    there = b.units(name)
+    if here != there:
+        raise InputError(
+            f"{name} is in {here} in {a.path}, in {there} in {b.path}; only runs in the same units "
+            "can be compared"
+        )
+    return here
+
+
 def _difference(one: Array, two: Array) -> Array:
     """Return the sizes of differences; there is none where neither is a number."""
     difference = np.abs(np.subtract(one, two, dtype=np.float64))
@@ -300,7 +318,7 @@ def _compare_diagnostics(a: Run, b: Run, found: Comparison) -> None:
     ]
     for name in names if left else ():
         rows = _of_rows(a.diagnostics[name][left], b.diagnostics[name][right])
-        units = a.units(f"diagnostics/{name}")
+        units = _units(a, b, f"diagnostics/{name}")
         found.diagnostics.append(_series(name, units, a.diagnostics.time[left], rows))
 
 

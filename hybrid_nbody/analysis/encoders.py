@@ -127,7 +127,7 @@ def _command(path: Path, codec: Sequence[str], size: tuple[int, int], fps: float
     shape = f"{size[0]}x{size[1]}"
     source = f"-f rawvideo -pix_fmt rgba -s {shape} -r {fps:g} -i - -an".split()
     target = ["-pix_fmt", "yuv420p", "-movflags", "+faststart", "-f", "mp4"]
-    return ["ffmpeg", "-loglevel", "error", "-y", *source, "-c:v", *codec, *target, str(path)]
+    return ["ffmpeg", "-loglevel", "error", "-y", *source, "-c:v", *codec, *target, f"file:{path}"]
 
 
 def _codec() -> tuple[str, ...]:

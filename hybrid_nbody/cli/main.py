@@ -179,6 +179,10 @@ def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None")
         if ranks is None or error.shared or ranks.size == 1:
             return _end_of_all(error, ranks)
         communicator.abort(error, error.exit_code)
+    except OSError as error:
+        if ranks is None or ranks.size == 1:
+            return _complain(FileError(str(error)))
+        communicator.abort(FileError(str(error)), FileError.exit_code)
     except KeyboardInterrupt:
         if ranks is None or ranks.size == 1:
             raise

@@ -29,11 +29,11 @@ from hybrid_nbody.cli.sweep_table import (
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import STOPPED_EARLY, InputError, NumericalError
 from hybrid_nbody.output import directory
+from hybrid_nbody.output.sealing import remove_files
 from hybrid_nbody.parallel.communicator import Communicator, alone
 from hybrid_nbody.parallel.placement import free_cores
 from hybrid_nbody.parallel.waiting import wait
 from hybrid_nbody.running.members import (
-    CLAIM,
     FAILED,
     Member,
     Progress,
@@ -42,7 +42,7 @@ from hybrid_nbody.running.members import (
 )
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.start import acknowledging, resolved
-from hybrid_nbody.running.sweep import Worker
+from hybrid_nbody.running.sweep import Worker, claimed, mark_as_ended
 from hybrid_nbody.simulation.signals import StopSignals
 
 SHOWN = ("state", "warning", "time")
@@ -214,13 +214,25 @@ def _some_config(file: str, members: Sequence[Member]) -> ModelConfig:
 
 
 def _clear(member: Member, overwrite: bool) -> None:
-    """Forget that a member has failed, so that it is tried again; and its run, if that may go."""
-    if overwrite:
-        for path in directory.files_of_a_run(member.folder):
-            path.unlink(missing_ok=True)
-    if overwrite or member.reason:
-        for name in (CLAIM, FAILED):
-            (member.folder / name).unlink(missing_ok=True)
+    """Forget that a member has failed, so that it is tried again; and its run, if that may go.
+
+    Raises
+    ------
+    InputError
+        Another sweep is at work on it.
+    FileError
+        A file cannot be removed.
+    """
+    if not member.folder.is_dir() or not (overwrite or member.reason):
+        return
+    with claimed(member.folder, is_own=True) as is_free:
+        if not is_free:
+            raise InputError(
+                f"{member.folder}: another sweep is at work here; wait for it, or stop it"
+            )
+        mark_as_ended(member, "")
+        files = directory.files_of_a_run(member.folder) if overwrite else []
+        remove_files(member.folder, [*files, member.folder / FAILED])
 
 
 def _place(arguments: Namespace, communicator: Communicator, planned: Sweep) -> tuple[int, int]:

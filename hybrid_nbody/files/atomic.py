@@ -86,6 +86,11 @@ def output_path(what: str, output: Path, name: str, endings: Sequence[str]) -> P
         raise InputError(f"{target}: neither an existing directory nor a file ending in {allowed}")
     if not target.parent.is_dir():
         raise FileError(f"{target}: cannot write the {what} (no such directory: {target.parent})")
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise FileError(
+            f"{target}: cannot write the {what} (no permission in {target.parent}); name another "
+            "place with --output"
+        )
     return target
 
 

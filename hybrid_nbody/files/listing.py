@@ -200,11 +200,11 @@ def load_listing(path: Path) -> Listing:
     FileError
         It is of a later format, or neither it nor the head of the parts can be read.
     """
-    stamp = (-1, -1)
-    while stamp != _stamp(path):  # a run that goes on has replaced it meanwhile
+    while True:
         stamp = _stamp(path)
-        listing = _load_now(path)
-    return listing
+        listing = _load_now(path, stamp)
+        if listing is not None and stamp == _stamp(path):
+            return listing
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -216,11 +216,14 @@ def _stamp(path: Path) -> tuple[int, int]:
     return found.st_ino, found.st_mtime_ns
 
 
-def _load_now(path: Path) -> Listing:
+def _load_now(path: Path, stamp: tuple[int, int]) -> Listing | None:
+    """Return the listing; None if a run that goes on has replaced the file while it was read."""
     folder = parts_folder(path)
     try:
         listing = read_listing(path)
     except FileError as error:
+        if stamp != _stamp(path):
+            return None
         listing = _listing_of_head(path, error)
         found = with_gaps(series_of(folder, listing.first), listing.first)
     else:

@@ -34,7 +34,9 @@ class Escaped:
         position = _bodies(model, self.name).position
         xp = model.backend.xp
         squares = (position * position).sum(axis=1)
-        rows = model.backend.download(xp.flatnonzero(squares > self.radius**2))
+        with np.errstate(over="ignore"):
+            limit = float(np.square(self.radius))  # infinite for a radius of 1e160
+        rows = model.backend.download(xp.flatnonzero(squares > limit))
         if not model.communicator.any(len(rows) > 0):
             return {}
         distances = np.sqrt(model.backend.download(squares)[rows])

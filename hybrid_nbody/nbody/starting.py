@@ -282,7 +282,8 @@ def first_bodies(saved: SavedState) -> Bodies:
 
 def _bodies_of_state(state: StoredState) -> Bodies | ExaminedFile:
     """Return the bodies of a checkpoint or a frame."""
-    choice = FileBodies(kind="file", path=str(state.path))
+    # not checked as what a person writes: any name that the system knows will do
+    choice = FileBodies.model_construct(kind="file", path=str(state.path))
     return _bodies_of_file(choice, 1, -1 if state.frame is None else state.frame)
 
 

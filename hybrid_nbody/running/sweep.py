@@ -69,10 +69,20 @@ class Worker:
             member = self.members[place]
             if not self.is_wanted():
                 return False
-            with _claimed(member.folder, place % self.of == self.number) as is_mine:
-                if is_mine and not self._do(member, communicator, pace):
-                    return False
+            if not self._claim_and_do(member, place % self.of == self.number, communicator, pace):
+                return False
         return True
+
+    def _claim_and_do(
+        self, member: Member, is_own: bool, communicator: Communicator, pace: "_Pace"
+    ) -> bool:
+        """Do a member that no other worker has; return False if the worker was asked to stop."""
+        try:
+            with claimed(member.folder, is_own) as is_mine:
+                return not is_mine or self._do(member, communicator, pace)
+        except FileError as error:  # of its folder; the others go on
+            self.tell(f"{member.name}: failed: {error}")
+            return True
 
     def _do(self, member: Member, communicator: Communicator, pace: "_Pace") -> bool:
         """Do a member, unless it is finished; return False if the worker was asked to stop."""
@@ -139,7 +149,7 @@ def mark_as_ended(member: Member, how: str) -> None:
 
 
 @contextmanager
-def _claimed(folder: Path, is_own: bool) -> Iterator[bool]:
+def claimed(folder: Path, is_own: bool) -> Iterator[bool]:
     """Hold the claim to a member during the block; the value says whether it was free.
 
     The system gives up the claim of a process that is killed.
