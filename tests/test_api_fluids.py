@@ -41,6 +41,17 @@ def test_a_fluid_starts_from_arrays_of_the_root(communicator):
 
 
 @pytest.mark.mpi
+@pytest.mark.parametrize("grid", ["collocated", "staggered"])
+@pytest.mark.parametrize("output", [{"planes": [3]}, {"stride": 2}, {"fields": ["velocity"]}])
+def test_what_files_would_hold_of_a_fluid_does_not_matter(communicator, grid, output):
+    simulation = fluid(communicator, DENSITY, VELOCITY, grid=grid, output=output)
+    np.testing.assert_array_equal(simulation.gathered("fluid/density"), DENSITY)
+    simulation.density = 2 * simulation.density
+    np.testing.assert_array_equal(simulation.gathered("fluid/density"), 2 * DENSITY)
+    assert simulation.gathered("fluid/velocity").shape == VELOCITY.shape
+
+
+@pytest.mark.mpi
 def test_several_ranks_step_it_to_the_bits_of_one(communicator, alone):
     several = fluid(communicator, DENSITY, VELOCITY)
     one = Simulation.from_fluid(

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from hybrid_nbody.api.fluids import GivenFluid, own_planes
+from hybrid_nbody.fluid.config import FluidConfig
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.precision_range import check_range
 from hybrid_nbody.parallel.communicator import Communicator
@@ -20,9 +21,18 @@ PACKAGE = __name__.partition(".")[0]
 
 def builder_of(config: Any, communicator: Communicator) -> AnyBuilder:
     """Return what builds the model of a configuration, which it has checked; collective."""
-    builder: AnyBuilder = MODELS[config.model].builder(config, communicator)
+    builder: AnyBuilder = MODELS[config.model].builder(in_full(config), communicator)
     builder.check()
     return builder
+
+
+def in_full(config: Any) -> Any:
+    """Return a configuration of which a simulation has all cells, whatever files would hold."""
+    if not isinstance(config, FluidConfig):
+        return config
+    fields = tuple(dict.fromkeys(("density", "velocity", *config.output.fields)))
+    whole = {"planes": None, "stride": 1, "fields": fields}
+    return config.model_copy(update={"output": config.output.model_copy(update=whole)})
 
 
 def setup_of(builder: AnyBuilder, initial: Bodies | GivenFluid | None) -> RunSetup[Any]:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from hybrid_nbody.api.bodies import checked_bodies
 from hybrid_nbody.api.checks import AttributeInputError
 from hybrid_nbody.api.fluids import GivenFluid, given_fluid, with_sections
-from hybrid_nbody.api.models import builder_of, setup_of, warn_of
+from hybrid_nbody.api.models import builder_of, in_full, setup_of, warn_of
 from hybrid_nbody.api.saving import save
 from hybrid_nbody.api.settings import as_json, as_set
 from hybrid_nbody.api.stepping import ENDLESS, Stepping
@@ -304,7 +304,7 @@ class Simulation(Stepping):
 
         self._together("plot")
 
-        return figure_of(self.config, self.communicator, self.model, kind)
+        return figure_of(in_full(self.config), self.communicator, self.model, kind)
 
     def _repr_html_(self) -> str | None:
         """Return a picture of the state, for a notebook; a notebook has one rank."""

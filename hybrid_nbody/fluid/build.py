@@ -64,7 +64,8 @@ class FluidBuilder:
         """Return the cells that the slowest rank steps in a second; 0 for a short run."""
         if not self.communicator.any(is_long(self.config, backend)):
             return 0.0
-        return min(self.communicator.gather(cells_a_second(self.config, backend)))
+        rates: list[float] = self.communicator.gather(cells_a_second(self.config, backend))
+        return min(rates)
 
     def check(self) -> None:
         """Check that the grid can be shared out.
@@ -75,7 +76,7 @@ class FluidBuilder:
             On every rank, if there are fewer planes than ranks, or a solver needs a single rank.
         """
         check_lists(self.config.compute, self.communicator.size)
-        self.scheme.check()
+        self.communicator.together(self.scheme.check)  # each rank reads files of its node
         self._check_number_of_planes()
         self._check_lexicographic_ranks()
 

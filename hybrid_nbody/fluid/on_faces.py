@@ -12,7 +12,7 @@ from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.cells import Program, make_program
 from hybrid_nbody.backends.cells.rehearsal import Rehearsal
 from hybrid_nbody.backends.precompile import can_help, helped
-from hybrid_nbody.errors import InputError, NumericalError
+from hybrid_nbody.errors import NumericalError
 from hybrid_nbody.fluid import config as asked
 from hybrid_nbody.fluid import step_memory
 from hybrid_nbody.fluid.config_boundary import faces_of
@@ -66,6 +66,8 @@ HALO_PLANES = 2
 
 USUAL_DEPTH = 6
 """Planes beyond the ends of a slab that paths reach where a step moves fluid by three cells."""
+
+Cells = tuple[int, int, int]
 
 COMPILE_CELLS = (8, 8, 8)
 FEW_ITERATIONS = Accuracy(tolerance=1e-30, iterations=2)
@@ -146,10 +148,7 @@ class Staggered:
 
     def check(self) -> None:
         """See `Scheme`: files of inflows and obstacles."""
-        try:
-            self.obstacles()
-        except InputError as error:
-            raise error.on_all_ranks() from None
+        self.obstacles()
 
     @cache  # noqa: B019  # a scheme lives as long as its run
     def obstacles(self) -> tuple[Obstacle, ...]:
@@ -277,8 +276,16 @@ class Staggered:
         """Return the functions of cells for a device."""
         return make_program(device, MODULES, self.dtype, LOOPS)
 
-    def _faces(self, cells: tuple[int, int, int]) -> Faces:
-        return faces_of(self.config.fluid.boundary, cells)
+    def _faces(self, cells: Cells) -> Faces:
+        """Return the faces of a grid; for another box than that of the run they are stretched."""
+        own = self.config.grid.cells
+        faces = faces_of(self.config.fluid.boundary, own)
+        if cells == own:
+            return faces
+        x, y, z = (
+            (here / max(own)) / (there / max(cells)) for here, there in zip(own, cells, strict=True)
+        )
+        return faces.stretched((x, y, z))
 
 
 def _stand_ins(obstacles: Sequence[Obstacle]) -> tuple[Obstacle, ...]:

@@ -161,30 +161,23 @@ class Communicator:
     ) -> None:
         """Run `action` on each of the rank's devices, on one rank of each node before the others.
 
-        The first rank with a backend fills the cache of compiled kernels for the others. Different
-        backends have caches of their own, and fill them at the same time.
-
-        Parameters
-        ----------
-        action : callable
-            ``action(device)``.
-        devices : sequence of Backend
-            This rank's.
+        The first rank with a backend fills its cache of compiled kernels. Raises as `together`.
         """
         backends = self.node.allgather([device.name for device in devices])
         cached = {backend for earlier in backends[: self.local_rank] for backend in earlier}
-        for device in (device for device in devices if device.name not in cached):
-            action(device)
+
+        def act(on_cached: bool) -> None:
+            for device in devices:
+                if (device.name in cached) == on_cached:
+                    action(device)
+
+        error = error_of(lambda: act(False))
         what = "the compilation of kernels on one rank of each node"
         wait(self.node.Ibarrier(), what, patience=COMPILE_SECONDS)
-        for device in (device for device in devices if device.name in cached):
-            action(device)
+        self._raise_first(error or error_of(lambda: act(True)))
 
     def on_root(self, action: Callable[[], T]) -> T:
-        """Run `action` on the root alone and return its result everywhere.
-
-        It raises as `only_on_root` does.
-        """
+        """Run `action` on the root alone, return its result everywhere; raises as `only_on_root`."""
         return cast(T, self.broadcast(self.only_on_root(action)))
 
     def only_on_root(self, action: Callable[[], T]) -> T | None:
@@ -220,17 +213,25 @@ class Communicator:
         HybridNBodyError
             With the rank in its message where there are several.
         """
-        result = None
-        error: HybridNBodyError | None = None
-        try:
-            result = action()
-        except HybridNBodyError as caught:
-            error = caught
+        results: list[T] = []
+        self._raise_first(error_of(lambda: results.append(action())))
+        return results[0]
+
+    def _raise_first(self, error: HybridNBodyError | None) -> None:
+        """Raise the error of the first rank that has one, on all of them."""
         for rank, failure in enumerate(self.gather(error)):
             if failure is not None:
                 named = type(failure)(f"rank {rank}: {failure}") if self.size > 1 else failure
                 raise named.on_all_ranks()
-        return cast(T, result)
+
+
+def error_of(action: Callable[[], object]) -> HybridNBodyError | None:
+    """Return the error of an action, if it fails."""
+    try:
+        action()
+    except HybridNBodyError as error:
+        return error
+    return None
 
 
 def _constants(comm: Any) -> Any:

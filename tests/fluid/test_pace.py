@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from support.ranks import alone
 
@@ -25,6 +26,16 @@ output: {planes: [7], fields: [density]}
 
 def config_of(**changes):
     return loader.loads(TEXT, "test", [f"{k}={v}" for k, v in changes.items()], models=MODELS)
+
+
+def test_what_is_for_the_grid_of_a_run_alone_is_not_measured(tmp_path, alone):
+    """A mask has the shape of that grid."""
+    np.save(tmp_path / "mask.npy", np.indices((8, 8, 80)).sum(axis=0) < 4)
+    mask = f"[{{mask: {tmp_path / 'mask.npy'}}}]"
+    changes = {"fluid.grid": "staggered", "obstacles": mask, "time.steps": 10**9}
+    builder = FluidBuilder(config_of(**changes), alone)
+    builder.check()
+    assert builder.pace(alone_device(builder)) == 0.0
 
 
 @pytest.mark.parametrize("grid", ["collocated", "staggered"])

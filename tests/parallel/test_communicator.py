@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.ranks import ROOT, run_python
 
-from hybrid_nbody.errors import FileError, HybridNBodyError, InputError
+from hybrid_nbody.errors import FileError, HybridNBodyError, InputError, NumericalError
 from hybrid_nbody.parallel import communicator as communicators
 from hybrid_nbody.parallel.communicator import SMALL_MESSAGE, Communicator, refuse_foreign_launcher
 
@@ -204,6 +204,18 @@ def test_of_the_devices_of_a_kind_one_of_a_node_goes_first(communicator, shared_
         of_kind = [(int(rank), what) for which, rank, what in found if which == kind]
         assert of_kind[:2] == [(rank, what) for rank in users[:1] for what in ("begins", "ends")]
         assert sorted(of_kind) == [(rank, what) for rank in users for what in ("begins", "ends")]
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("failing", [0, 1])
+def test_where_one_rank_cannot_compile_none_waits_for_it(communicator, failing):
+    def act(device):
+        if communicator.rank == failing % communicator.size:
+            raise NumericalError("not a finite number")
+
+    with pytest.raises(NumericalError, match="not a finite number") as caught:
+        communicator.first_on_node(act, [SimpleNamespace(name="cpu")])
+    assert caught.value.shared
 
 
 @pytest.mark.mpi

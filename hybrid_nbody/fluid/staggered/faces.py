@@ -1,10 +1,10 @@
 """The six faces of the box: what the fluid does at each of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
-from hybrid_nbody.fluid.staggered.profiles import Profile
+from hybrid_nbody.fluid.staggered.profiles import Profile, Stretched
 
 KINDS = ("free-slip", "no-slip", "inflow", "outflow", "periodic")
 """What a face can be."""
@@ -53,6 +53,12 @@ class Face:
         """Return whether nothing of it changes with time."""
         return self.velocity is None or self.velocity.steady
 
+    def stretched(self, factors: tuple[float, float, float]) -> "Face":
+        """Return the same for a box whose edges are shorter by some factors."""
+        if self.velocity is None:
+            return self
+        return replace(self, velocity=Stretched(self.velocity, factors))
+
 
 @dataclass(frozen=True)
 class Faces:
@@ -98,10 +104,9 @@ class Faces:
         x, y, z = (self.pair(axis)[0].kind == "periodic" for axis in range(3))
         return x, y, z
 
-    @property
-    def at_rest(self) -> bool:
-        """Return whether no face gives the fluid a velocity."""
-        return all(face.velocity is None for face in self)
+    def stretched(self, factors: tuple[float, float, float]) -> "Faces":
+        """Return the same for a box whose edges are shorter by some factors."""
+        return Faces(*(face.stretched(factors) for face in self))
 
     @property
     def has_outlets(self) -> bool:

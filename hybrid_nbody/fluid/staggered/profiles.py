@@ -84,6 +84,30 @@ class Parabolic:
 
 
 @dataclass(frozen=True)
+class Stretched:
+    """A profile at a face of another box, for which its own is stretched.
+
+    Attributes
+    ----------
+    inner : Profile
+    factors : tuple of float
+        The edges of its own box over those of the other, along x, y and z.
+    """
+
+    inner: Profile
+    factors: Vector
+
+    @property
+    def steady(self) -> bool:
+        """See `Profile.steady`."""
+        return self.inner.steady
+
+    def values(self, points: Points, time: float) -> Points:
+        """See `Profile.values`."""
+        return self.inner.values(points * np.array(self.factors), time)
+
+
+@dataclass(frozen=True)
 class Expression:
     """A formula of x, y, z and t for each component.
 
