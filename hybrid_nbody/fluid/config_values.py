@@ -15,8 +15,10 @@ SCALAR_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 TAKEN = (
     *("density", "velocity", "pressure", "top", "u", "v", "w", "u_before", "v_before", "w_before"),
     *("speed", "vorticity", "divergence", "solid", "step", "time", "x", "y", "z"),
+    *("inflow", "profile"),
 )
-"""Names that a scalar must not have: those of other fields in files, and of what is beside them."""
+"""Names that a scalar must not have: those of other fields in files, of what is beside them, and of
+what else an inflow says."""
 
 
 def _for_each_axis(value: Any) -> Any:

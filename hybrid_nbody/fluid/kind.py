@@ -156,9 +156,8 @@ class FluidKind:
     def facts_of_run(self, run: "Run") -> "Facts":
         """Say how many cells the grid has, and which of them the frames hold."""
         from hybrid_nbody.analysis.volume import volume_of
-        from hybrid_nbody.fluid.figures import DENSITY, VELOCITY
 
-        names = [name for name in (DENSITY, VELOCITY) if name in run.fields]
+        names = [name for name in run.fields if name.startswith("fluid/")]
         if not names:
             return []
         volume = volume_of(run, names[0])

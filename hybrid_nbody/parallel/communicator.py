@@ -177,7 +177,7 @@ class Communicator:
         self._raise_first(error or error_of(lambda: act(True)))
 
     def on_root(self, action: Callable[[], T]) -> T:
-        """Run `action` on the root alone, return its result everywhere; raises as `only_on_root`."""
+        """Return everywhere what `action` returns on the root; raises as `only_on_root`."""
         return cast(T, self.broadcast(self.only_on_root(action)))
 
     def only_on_root(self, action: Callable[[], T]) -> T | None:

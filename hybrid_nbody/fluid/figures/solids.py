@@ -16,7 +16,7 @@ from hybrid_nbody.files.cells import Volume
 from hybrid_nbody.files.run import Run
 from hybrid_nbody.files.views import Array
 from hybrid_nbody.fluid.config import FluidConfig
-from hybrid_nbody.fluid.config_boundary import faces_of
+from hybrid_nbody.fluid.config_boundary import kinds_of
 from hybrid_nbody.fluid.config_obstacles import ObstacleSection, obstacles_of
 from hybrid_nbody.fluid.obstacles import Obstacle
 from hybrid_nbody.fluid.obstacles.images import CLOSED, Image, Periodic, images_of
@@ -123,7 +123,8 @@ class Solids:
             _warn(self.run, "the stored configuration is one of another version")
             return ()
         self.cells = config.grid.cells
-        self.periodic = faces_of(config.fluid.boundary, self.cells).periodic
+        x, y, z = (kind == "periodic" for kind in kinds_of(config.fluid.boundary)[::2])
+        self.periodic = (x, y, z)
         found = [self._made(section) for section in config.obstacles]
         return tuple(obstacle for made in found for obstacle in made)
 

@@ -70,10 +70,14 @@ class Shape(Obstacle):
         return velocity
 
     def _change(self, points: Points, time: float, way: Points, later: float) -> Numbers:
-        """Return how the signed distance changes along a way or with time, over the step."""
+        """Return how the signed distance changes along a way or with time, over the step.
+
+        Before the time 0 the function is not asked.
+        """
+        earlier = min(later, time)
         after = self.signed_distance(points + way, time + later)
-        before = self.signed_distance(points - way, time - later)
-        change: Numbers = (after - before) / (2.0 * STEP)
+        before = self.signed_distance(points - way, time - earlier)
+        change: Numbers = (after - before) / (2.0 * STEP - (later - earlier))
         return change
 
     def _values(self, points: Points, time: float) -> Numbers:

@@ -1,5 +1,7 @@
 """Sources of the staggered fluid: events that give cells or faces a value."""
 
+from collections.abc import Iterator
+
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.cells import Region
 from hybrid_nbody.fluid.sources import Box, Event, Sphere
@@ -26,10 +28,25 @@ def _put(
     keep = KEPT[event.mode]
     run = grid.program.run
     if isinstance(event.region, Box):
-        run("put", _box(event.region, grid, staggered), array, keep, value)
+        for box in (event.region, *_wrapped_faces(event.region, grid, staggered)):
+            run("put", _box(box, grid, staggered), array, keep, value)
         return
     given = (keep, value, grid.first, *_centre(event.region, staggered), event.region.radius**2)
     run("put_sphere", _all(grid, staggered), array, *given)
+
+
+def _wrapped_faces(box: Box, grid: Grid, staggered: tuple[int, int, int]) -> Iterator[Box]:
+    """Yield a box without cells at the start of a periodic axis whose end a box reaches.
+
+    The last faces of its cells are the first ones there.
+    """
+    for axis in AXES:
+        low, high = box.edges[2 * axis : 2 * axis + 2]
+        if staggered == STEPS[axis] and grid.periodic[axis] and 0 < low < high == grid.cells[axis]:
+            edges = [*box.edges]
+            edges[2 * axis : 2 * axis + 2] = 0, 0
+            x0, x1, y0, y1, z0, z1 = edges
+            yield Box((x0, x1, y0, y1, z0, z1))
 
 
 def _box(box: Box, grid: Grid, staggered: tuple[int, int, int]) -> Region:

@@ -103,11 +103,6 @@ class Solids:
         self.near = grid.everywhere
         self.place(time)
 
-    @classmethod
-    def none(cls, grid: Grid) -> "Solids":
-        """Return no obstacles."""
-        return cls(grid, ())
-
     @property
     def arguments(self) -> tuple[Any, ...]:
         """Return what functions of a cell want to know."""

@@ -54,6 +54,17 @@ def test_a_function_of_time_moves_as_it_says() -> None:
     np.testing.assert_allclose(shape.velocity_at(POINTS, 1.0), expected, 0.0, 1e-8)
 
 
+def test_a_function_of_time_is_not_asked_for_what_was_before() -> None:
+    """One that begins to grow by a root of the time knows nothing of it."""
+
+    def growing(points, time):
+        distance = np.sqrt(((points - 0.5) ** 2).sum(axis=1))
+        return distance - 0.2 - 0.05 * np.sqrt(time)
+
+    shape = obstacle_of(growing, CENTRE)
+    assert np.isfinite(shape.velocity_at(POINTS, 0.0)).all()
+
+
 def test_a_function_of_time_is_carried_along() -> None:
     """Growth comes on top of a velocity: the normal velocity is the sum of both."""
     grow = obstacle_of(breathing, CENTRE, velocity=(0.0, 0.3, 0.0))

@@ -72,12 +72,6 @@ def turn(k: Int, j: Int, i: Int, direction: Cells, z: Cells, grade: Total, befor
 
 
 @over_rows
-def add(k: Int, j: Int, i: Int, a: Cells, value: Real) -> None:
-    """Add a number to a field."""
-    a[k, j, i] += value
-
-
-@over_rows
 def add_field(k: Int, j: Int, i: Int, a: Cells, factor: Real, b: Cells) -> None:
     """Add a multiple of another field."""
     a[k, j, i] += factor * b[k, j, i]
@@ -100,9 +94,3 @@ def copy(k: Int, j: Int, i: Int, a: Cells, out: Cells) -> None:
 def extrapolate(k: Int, j: Int, i: Int, now: Cells, before: Cells, ratio: Real) -> None:
     """Replace what a field was by what it will be; `ratio` is of the times ahead and back."""
     before[k, j, i] = now[k, j, i] + ratio * (now[k, j, i] - before[k, j, i])
-
-
-@over_columns
-def subtract(k: Int, j: Int, i: Int, a: Cells, b: Cells, out: Cells) -> None:
-    """Set a field to the difference of two."""
-    out[k, j, i] = a[k, j, i] - b[k, j, i]
