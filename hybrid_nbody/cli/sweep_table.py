@@ -111,5 +111,8 @@ def _rows(table: Path) -> list[dict[str, str]]:
     """Return the rows of a table by column; none if there is no file."""
     if not table.exists():
         return []
-    with file_errors(table, "reading the table"), open(table, newline="", errors="replace") as file:
+    with (
+        file_errors(table, "reading the table"),
+        open(table, newline="", encoding="utf-8", errors="replace") as file,
+    ):
         return list(csv.DictReader(file))

@@ -38,7 +38,8 @@ def open_run(path: str | Path) -> "Run":
     Returns
     -------
     Run
-        Only the number of frames has been read. Use it in a ``with`` statement or call ``close()``.
+        Its list of parts and its diagnostics have been read. Use it in a ``with`` statement or call
+        ``close()``.
 
     Raises
     ------

@@ -188,7 +188,7 @@ class FluidBuilder:
     ) -> RunSetup[Model]:
         """Return the model with these shares, at rest."""
         halo = HaloExchange(transport, partition, self.communicator, self.scheme.periodic)
-        self._check_memory(placement.backend)
+        self.communicator.together(lambda: self._check_memory(placement.backend))
         try:
             return RunSetup(self._model(placement, halo, events), placement, halo)
         except MemoryError as error:
@@ -199,10 +199,10 @@ class FluidBuilder:
         cells = self.config.grid.cells
         ranks = self.communicator.size
         counts = planned_counts(self.config.compute.balance, cells[2], ranks)
-        of_a_rank = self.scheme.rank_bytes(max(counts))
-        if ranks > 1:
-            of_a_rank += self.scheme.complete_bytes(backend.message_cells)
-        needed = self.communicator.local_size * of_a_rank
+        complete = self.scheme.complete_bytes(backend.message_cells) if ranks > 1 else 0
+        of_ranks = [self.scheme.rank_bytes(planes) + complete for planes in counts]
+        here = self.communicator.local_size
+        needed = sum(of_ranks) if here == ranks else here * max(of_ranks)
         free = int(backend.free_memory()) if backend.shares_host_memory else needed
         if needed > free:
             what = f"about {needed / 1e9:.3g} GB on this node, and {free / 1e9:.3g} GB are free"

@@ -1,8 +1,6 @@
 """The file of an export: space is reserved first, then it is written, then it gets its name."""
 
-import errno
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +11,7 @@ import numpy as np
 from hybrid_nbody import __version__
 from hybrid_nbody.analysis.export.source import Source
 from hybrid_nbody.errors import FileError, InputError
-from hybrid_nbody.files.atomic import written_beside
+from hybrid_nbody.files.atomic import reason, written_beside
 from hybrid_nbody.files.names import EXPORT
 
 SLACK_BYTES = 1 << 20
@@ -64,21 +62,13 @@ def written(target: Path, size: int) -> Iterator[Path]:
             _reserve(partial, size + SLACK_BYTES)
             yield partial
     except (OSError, RuntimeError) as error:  # h5py raises either when a write fails
-        raise FileError(f"{target}: cannot write the export ({_reason(error)})") from error
+        raise FileError(f"{target}: cannot write the export ({reason(error)})") from error
 
 
 def _reserve(path: Path, size: int) -> None:
     """Check for space before HDF5 writes, which cannot close a file after a failed write."""
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, size)
-
-
-def _reason(error: Exception) -> str:
-    hidden = re.search(r"errno = (\d+)", str(error))
-    number = getattr(error, "errno", None) or (int(hidden[1]) if hidden else None)
-    if number == errno.ENOSPC:
-        return "the disk is full"
-    return os.strerror(number) if number else " ".join(str(error).split())
 
 
 def mark(file: h5py.File, source: Source) -> None:

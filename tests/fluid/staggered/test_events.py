@@ -1,4 +1,4 @@
-"""Events that give faces a velocity: also where the last face of a cell is the first of its axis."""
+"""Events that give faces a velocity: the last face of a periodic axis is its first one, too."""
 
 import numpy as np
 import pytest
