@@ -127,7 +127,7 @@ MESSAGES = {
     "fluid: {grid: staggered, scalars: [{name: velocity}]}": (
         "1: fluid.scalars[0].name: must be a word of letters, digits and underscores other than "
         "density, velocity, pressure, top, u, v, w, u_before, v_before, w_before, speed, "
-        "vorticity, divergence, solid, step, time, x, y, z (got 'velocity')"
+        "vorticity, divergence, solid, step, time, x, y, z, inflow, profile (got 'velocity')"
     ),
     event("step: 1, scalar: {name: heat, value: 1}"): (
         "1: sources.events[0].scalar.name: no such field; declare it in fluid.scalars (got 'heat')"

@@ -82,6 +82,7 @@ class ThreadRank:
         return self.gather(value)[0]
 
     together = Communicator.together
+    _raise_first = Communicator._raise_first
     concatenate = Communicator.concatenate
 
     def gather_alike(self, mine):
