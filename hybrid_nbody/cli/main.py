@@ -180,9 +180,10 @@ def _with_mpi(command: Command, parsed: Namespace, early: "EarlySignals | None")
             return _end_of_all(error, ranks)
         communicator.abort(error, error.exit_code)
     except OSError as error:
-        if ranks is None or ranks.size == 1:
-            return _complain(FileError(str(error)))
-        communicator.abort(FileError(str(error)), FileError.exit_code)
+        if ranks is not None and ranks.size > 1:
+            communicator.abort(error, FileError.exit_code)
+        is_pipe = isinstance(error, BrokenPipeError)
+        return _stop_printing() if is_pipe else _complain(FileError(str(error)))
     except KeyboardInterrupt:
         if ranks is None or ranks.size == 1:
             raise

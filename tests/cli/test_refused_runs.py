@@ -95,3 +95,31 @@ def test_a_script_whose_run_is_broken_off_has_no_thread_that_writes(folder, erro
     assert "part writer" not in result.stdout
     assert f"error: {line}" in (folder / "out/log.txt").read_text()
     assert call(folder, "job.yaml").returncode == 0
+
+
+OF_THE_SYSTEM = """
+import sys
+from hybrid_nbody.cli import check
+from hybrid_nbody.cli.main import main
+
+def failing(*arguments, **options):
+    raise {error}
+
+check.check = failing
+print(main(["check", sys.argv[1]]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        ("PermissionError(13, 'Permission denied', 'out')", 4, "Permission denied: 'out'"),
+        ("BrokenPipeError(32, 'Broken pipe')", 0, ""),
+    ],
+)
+def test_an_error_of_the_system_is_a_line_and_no_traceback(folder, error, code, line):
+    result = run_python(OF_THE_SYSTEM.replace("{error}", error), folder / "job.yaml")
+    assert line in result.stderr
+    assert "Traceback" not in result.stderr
+    assert bool(result.stderr) == bool(line)
+    assert str(code) in result.stdout or not line
