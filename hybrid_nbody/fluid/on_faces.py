@@ -4,7 +4,8 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -97,6 +98,12 @@ class Staggered:
     def __init__(self, config: asked.FluidConfig) -> None:
         self.config = config
         self.dtype = DTYPES[config.fluid.dtype]
+        self._obstacles: tuple[Obstacle, ...] | None = None
+        self._programs: dict[Backend, Program] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how a process that helps to compile makes the same: from the configuration."""
+        return type(self), (self.config,)
 
     @property
     def periodic(self) -> bool:
@@ -150,11 +157,13 @@ class Staggered:
         """See `Scheme`: files of inflows and obstacles."""
         self.obstacles()
 
-    @cache  # noqa: B019  # a scheme lives as long as its run
     def obstacles(self) -> tuple[Obstacle, ...]:
-        """Return the obstacles, as their files have them."""
-        faces = self._faces(self.config.grid.cells)
-        return obstacles_of(self.config.obstacles, self.config.grid.cells, faces.periodic)
+        """Return the obstacles, as their files have them, which are read once."""
+        if self._obstacles is None:
+            cells = self.config.grid.cells
+            periodic = self._faces(cells).periodic
+            self._obstacles = obstacles_of(self.config.obstacles, cells, periodic)
+        return self._obstacles
 
     def rank_bytes(self, planes: int) -> int:
         """See `Scheme`."""
@@ -271,10 +280,11 @@ class Staggered:
     ) -> Grid:
         return Grid(cells, self._faces(cells), halo, device, program, self.dtype, mixed)
 
-    @cache  # noqa: B019  # a scheme lives as long as its run
     def program(self, device: Backend) -> Program:
-        """Return the functions of cells for a device."""
-        return make_program(device, MODULES, self.dtype, LOOPS)
+        """Return the functions of cells for a device, made once."""
+        if device not in self._programs:
+            self._programs[device] = make_program(device, MODULES, self.dtype, LOOPS)
+        return self._programs[device]
 
     def _faces(self, cells: Cells) -> Faces:
         """Return the faces of a grid; for another box than that of the run they are stretched."""
