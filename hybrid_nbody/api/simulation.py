@@ -18,11 +18,11 @@ from hybrid_nbody.config import loader
 from hybrid_nbody.config.faults import did_you_mean
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
+from hybrid_nbody.files.checkpoint import Checkpoint
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, start_mpi
-from hybrid_nbody.running.continuation import refuse_another_run, refuse_changed_physics
+from hybrid_nbody.running.continuation import load_saved_run
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.start import resolved, told_by_the_guard
 
@@ -325,11 +325,8 @@ class Simulation(Stepping):
 def _saved(folder: Path, settings: list[str]) -> tuple[Checkpoint, ModelConfig]:
     """Return the newest state in a folder, and its configuration."""
     directory.require_run(folder)
-    saved, _ = load_newest(folder)
-    before = loader.loads(saved.config, str(saved.path), models=MODELS)
-    refuse_another_run(saved, before)
-    refuse_changed_physics(folder, settings, MODELS[before.model], "resume: ")
-    return saved, loader.loads(saved.config, str(saved.path), settings, models=MODELS)
+    saved = load_saved_run(folder, settings, "resume: ")
+    return saved.checkpoint, saved.config
 
 
 def _config_of(given: str | Path | Mapping[str, Any], settings: list[str]) -> ModelConfig:

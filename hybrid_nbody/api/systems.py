@@ -118,10 +118,7 @@ class Systems:
         It is the change itself where the energy was 0. A close encounter shows in it.
         """
         position, velocity, _ = self._host
-        start = self._energies_of(position, velocity)
-        scale = np.where(start == 0, 1.0, np.abs(start))
-        errors: Rows = (self.energies - start) / scale
-        return errors
+        return relative_change(self.energies, self._energies_of(position, velocity))
 
     def _energies_of(self, position: Rows, velocity: Rows) -> Rows:
         """Return the energy of each system at some positions and velocities."""
@@ -162,6 +159,12 @@ class Systems:
         """Return how many systems there are, and how far they are."""
         number, bodies, _ = self._host[0].shape
         return f"Systems({number} of {bodies} bodies, t={self.time:g}, steps={self.steps})"
+
+
+def relative_change(now: Rows, start: Rows) -> Rows:
+    """Return changes relative to the numbers at the start; themselves where these are 0."""
+    change: Rows = (now - start) / np.where(start == 0, 1.0, np.abs(start))
+    return change
 
 
 def _device(backend: str | Backend, communicator: Communicator | None) -> Backend:

@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hybrid_nbody.api.systems import BACKENDS, STAGES, Systems
+from hybrid_nbody.api.systems import BACKENDS, STAGES, Systems, relative_change
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError, NumericalError
@@ -339,9 +339,8 @@ class Piece:
 
     def _errors(self) -> list[float]:
         """Return the relative energy error of each system; NaN of those that are lost."""
-        change = self.systems.energies - self.initial_energy
-        scale = np.where(self.initial_energy == 0, 1.0, np.abs(self.initial_energy))
-        errors: list[float] = np.where(self.lost, np.nan, change / scale).tolist()
+        change = relative_change(self.systems.energies, self.initial_energy)
+        errors: list[float] = np.where(self.lost, np.nan, change).tolist()
         return errors
 
     def _diagnostics(self, config: NBodyConfig, bodies: Bodies) -> Columns:

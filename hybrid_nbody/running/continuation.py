@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.overrides import key_of
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import DamagedFileError, HybridNBodyError, InputError
-from hybrid_nbody.files.checkpoint import Checkpoint
+from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
 from hybrid_nbody.files.listing import load_listing
 from hybrid_nbody.files.names import START, TRAJECTORY_FILE
 from hybrid_nbody.files.parts import heads_in, parts_folder
@@ -57,6 +57,53 @@ def continue_trajectory(job: Job, saved: ModelConfig) -> None:
             job.trajectory.reopen(job.model, job.header, without)
     except DamagedFileError as error:
         _begin_after_damage(job, error)
+
+
+class SavedRun(NamedTuple):
+    """The newest state of a run to go on from.
+
+    Attributes
+    ----------
+    checkpoint : Checkpoint
+    before : ModelConfig
+        The configuration in it.
+    config : ModelConfig
+        The same with what replaces keys of it.
+    warnings : sequence of str
+        Of newer checkpoints that cannot be read.
+    """
+
+    checkpoint: Checkpoint
+    before: ModelConfig
+    config: ModelConfig
+    warnings: Sequence[str]
+
+
+def load_saved_run(folder: Path, overrides: Sequence[str], option: str = "--set ") -> SavedRun:
+    """Return the newest state in a directory, which goes on under the same laws.
+
+    Parameters
+    ----------
+    folder : Path
+    overrides : sequence of str
+        ``dotted.key=value``.
+    option : str, optional
+        What a person has given them with.
+
+    Raises
+    ------
+    InputError
+        It is of another run than the trajectory beside it, or would be one.
+    FileError
+        There is none that is whole.
+    """
+    checkpoint, warnings = load_newest(folder)
+    source = str(checkpoint.path)
+    before = loader.loads(checkpoint.config, source, models=MODELS)
+    refuse_another_run(checkpoint, before)
+    refuse_changed_physics(folder, overrides, MODELS[before.model], option)
+    config = loader.loads(checkpoint.config, source, overrides, models=MODELS)
+    return SavedRun(checkpoint, before, config, warnings)
 
 
 def refuse_another_run(checkpoint: Checkpoint, saved: ModelConfig) -> None:

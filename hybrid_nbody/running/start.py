@@ -16,7 +16,7 @@ from hybrid_nbody.config import loader
 from hybrid_nbody.config.faults import printable
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
+from hybrid_nbody.files.checkpoint import Checkpoint
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
@@ -24,11 +24,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
 from hybrid_nbody.running.ahead import collect_garbage
 from hybrid_nbody.running.amounts import expected_lines
-from hybrid_nbody.running.continuation import (
-    continue_trajectory,
-    refuse_another_run,
-    refuse_changed_physics,
-)
+from hybrid_nbody.running.continuation import continue_trajectory, load_saved_run
 from hybrid_nbody.running.contract import AnyBuilder
 from hybrid_nbody.running.job import Job, RunContext
 from hybrid_nbody.running.models import MODELS
@@ -333,12 +329,7 @@ def _saved_run(
     folder: Path, overrides: Sequence[str]
 ) -> tuple[ModelConfig, ModelConfig, Checkpoint, Sequence[str]]:
     """Return configuration, that of the checkpoint, checkpoint and warnings of a run to resume."""
-    saved, warnings = load_newest(folder)
-    source = str(saved.path)
-    before = loader.loads(saved.config, source, models=MODELS)
-    refuse_another_run(saved, before)
-    refuse_changed_physics(folder, overrides, MODELS[before.model])
-    config = loader.loads(saved.config, source, overrides, models=MODELS)
+    saved, before, config, warnings = load_saved_run(folder, overrides)
     output = config.output.model_copy(update={"directory": str(folder)})
     config = config.model_copy(update={"output": output})
     _refuse_an_end_in_the_past(config, saved.step)
