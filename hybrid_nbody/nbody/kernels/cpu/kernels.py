@@ -20,6 +20,7 @@ from hybrid_nbody.nbody.kernels.contract import (
 )
 from hybrid_nbody.nbody.kernels.cpu import hermite
 from hybrid_nbody.nbody.kernels.cpu.layout import Copies, Floats, Law, Packing, Substeps
+from hybrid_nbody.nbody.kernels.cpu.order import MOST_BODIES, Sorter
 from hybrid_nbody.nbody.kernels.cpu.pieces import LongSteps, is_long, pieces
 from hybrid_nbody.nbody.kernels.cpu.steps import run_hermite, run_steps
 from hybrid_nbody.nbody.kernels.cpu.sums import (
@@ -77,8 +78,9 @@ class Kernels:
         self.velocity_origin = np.zeros((0, 3))
         self.velocity_offset: Floats = np.zeros((3, 0), precision.stored)
 
-    def sorter(self, state: State) -> None:
-        """Return nothing: the host sorts."""
+    def sorter(self, state: State) -> Sorter | None:
+        """Return what sorts a few bodies; more of them NumPy sorts as fast."""
+        return Sorter(state) if 0 < len(state.mass) <= MOST_BODIES else None
 
     def pack(self, sources: Sources) -> None:
         """Store the sources as the sums read them."""
