@@ -43,6 +43,10 @@ may take long, and signals are noticed there alone."""
 PAIRS_OF_A_SUBSTEP = 1 << 10
 """The rest of a substep of a few bodies takes as long as these pairs."""
 
+TIMED = 16
+"""Steps, or substeps, of which one is timed: to read the clock twice takes a fifth of the time of a
+step of three bodies."""
+
 next_substep = linked(rules.next_substep)
 
 # ---- Kicks and drifts ----------------------------------------------------------------------------
@@ -70,15 +74,16 @@ def run_steps(steps, plan, bodies, physics, copies):
     actions, lengths = plan
     force = 0.0
     for step in range(steps):
+        timed = step % TIMED == 0
         for stage in range(actions.size):
             if actions[stage] == KICK:
                 add_scaled(bodies.velocity, lengths[stage], bodies.acceleration)
             elif actions[stage] == DRIFT:
                 add_scaled(bodies.position, lengths[stage], bodies.velocity)
             else:
-                force += update_accelerations(bodies, physics)
+                force += update_accelerations(bodies, physics, timed)
         copy_if_due(step + 1, bodies, copies)
-    return force
+    return force * steps / max(-(-steps // TIMED), 1)
 
 
 @linked
@@ -92,13 +97,19 @@ def copy_if_due(done, bodies, copies):
 
 
 @linked
-def update_accelerations(bodies, physics):
-    """Compute the accelerations at the present positions; return the seconds that it took."""
-    start = seconds()
+def update_accelerations(bodies, physics, timed):
+    """Compute the accelerations at the present positions; return the seconds of it if `timed`."""
+    start = seconds_if(timed)
     pack(bodies.position, physics.packing, physics.sources)
     targets = (bodies.position, physics.source_index)
     accelerations(targets, physics.sources, physics.law, bodies.acceleration)
-    return seconds() - start
+    return seconds_if(timed) - start
+
+
+@linked
+def seconds_if(timed):
+    """Return the time if it is asked for, else zero."""
+    return seconds() if timed else 0.0
 
 
 # ---- Hermite's scheme ----------------------------------------------------------------------------
@@ -138,21 +149,26 @@ def run_hermite(steps, plan, point, scratch, bodies, physics, copies):
     most = MOST_PAIRS // (bodies.position.shape[0] ** 2 + PAIRS_OF_A_SUBSTEP)
     done = 0
     forces = 0
+    timed = 0
     force = 0.0
     stuck = False
     paused = False
     while done < steps and not paused and not stuck:
+        is_timed = forces >= TIMED * timed
         if left == 0:
-            force += begin_step(scratch, bodies, physics)
+            force += begin_step(scratch, bodies, physics, is_timed)
+            timed += is_timed
             forces += 1
             spent = 1
             negligible = rounding * largest_component(bodies.acceleration)
             left = dt
         criterion = Criterion(accuracy, dt, noise, negligible)
-        h, wanted, tried, taken = substep(left, wanted, criterion, scratch, bodies, physics)
+        given = (left, wanted, criterion, is_timed)
+        h, wanted, tried, taken = substep(*given, scratch, bodies, physics)
         if shifts:
             find_origin(scratch.substeps, bodies.position, scratch.origin)
         forces += tried
+        timed += tried if is_timed else 0
         spent += tried
         force += taken
         left -= h
@@ -162,22 +178,22 @@ def run_hermite(steps, plan, point, scratch, bodies, physics, copies):
             copy_if_due(done, bodies, copies)
         paused = forces > most or (left == 0 and spent > long)
     point = HermitePoint(wanted, left, negligible, spent)
-    return HermiteProgress(done, point, stuck, forces, force)
+    return HermiteProgress(done, point, stuck, forces, force * forces / max(timed, 1))
 
 
 @linked
-def begin_step(scratch, bodies, physics):
-    """Evaluate the forces from which the first substep starts; return their seconds."""
+def begin_step(scratch, bodies, physics, timed):
+    """Evaluate the forces from which the first substep starts; return their seconds if `timed`."""
     scratch.origin[:] = 0.0
     copy(bodies.velocity, scratch.velocity)
-    taken = update_jerks(scratch, bodies, physics)
+    taken = update_jerks(scratch, bodies, physics, timed)
     corrected = Corrected(bodies.position, bodies.velocity, scratch.low)
     formulas.keep(bodies.acceleration, scratch.jerk, corrected, scratch.start)
     return taken
 
 
 @linked
-def substep(left, wanted, criterion, scratch, bodies, physics):
+def substep(left, wanted, criterion, timed, scratch, bodies, physics):
     """Do a substep.
 
     Parameters
@@ -187,6 +203,8 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
     wanted : float
         The next substep by the criterion, in units of time.
     criterion : Criterion
+    timed : bool
+        Whether to take the time of the forces.
     scratch, bodies, physics
         As in `run_hermite`.
 
@@ -197,7 +215,7 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
     float
         The next one by the criterion.
     int, float
-        Evaluations of all forces, and their seconds.
+        Evaluations of all forces, and their seconds if they are timed.
     """
     dt = criterion.dt
     start, low, origin, velocity, jerk, substeps = scratch
@@ -211,7 +229,7 @@ def substep(left, wanted, criterion, scratch, bodies, physics):
         if h < SMALLEST_SUBSTEP * dt:
             return 0.0, wanted, tried, taken
         formulas.predict(h, start, origin, bodies.position, velocity)
-        taken += update_jerks(scratch, bodies, physics)
+        taken += update_jerks(scratch, bodies, physics, timed)
         tried += 1
         formulas.correct(h, start, acceleration, jerk, corrected)
         formulas.next_steps(h, criterion, start, acceleration, jerk, substeps)
@@ -256,9 +274,9 @@ def find_origin(substeps, position, origin):
 
 
 @linked
-def update_jerks(scratch, bodies, physics):
-    """Compute accelerations and jerks for the predicted bodies; return the seconds it took."""
-    start = seconds()
+def update_jerks(scratch, bodies, physics, timed):
+    """Compute accelerations and jerks for the predicted bodies; return the seconds if `timed`."""
+    start = seconds_if(timed)
     law = physics.law
     sources = physics.sources
     starts, origin, offset, mass, velocity_origin, velocity_offset = sources
@@ -275,4 +293,4 @@ def update_jerks(scratch, bodies, physics):
         )
     else:
         accelerations_and_jerks(targets, sources, law, bodies.acceleration, scratch.jerk)
-    return seconds() - start
+    return seconds_if(timed) - start
