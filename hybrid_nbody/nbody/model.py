@@ -90,11 +90,12 @@ class NBodyModel:
     @property
     def time(self) -> float:
         """Simulated time."""
-        return self.time_at(self.step)
+        return self.step * self.dt
 
-    def time_at(self, step: int) -> float:
-        """Return the time of a step: a multiple of dt, so that rounding does not add up."""
-        return step * self.dt
+    def times_at(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the times of steps: multiples of dt, so that rounding does not add up."""
+        times: NDArray[np.float64] = steps * np.float64(self.dt)
+        return times
 
     @property
     def work(self) -> Work:

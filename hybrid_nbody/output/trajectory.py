@@ -235,10 +235,10 @@ class Trajectory:
         callable
             Given how many, adds them as frames, once.
         """
-        self._last_frame = snapshots.steps[-1]
+        self._last_frame = int(snapshots.steps[-1])
         bring = snapshots.model.backend.hand_over
         begun = {name: bring(copies) for name, copies in snapshots.frames.items()}
-        clock = {"step": np.array(snapshots.steps), "time": np.array(snapshots.times)}
+        clock = {"step": snapshots.steps, "time": snapshots.times}
         return lambda number: self._add_frames({**clock, **begun}, number)
 
     def _add_frames(self, frames: Entry, number: int) -> None:

@@ -59,7 +59,7 @@ class Checked:
     def good(self) -> int:
         """Return how many copies there are before the first one with such a number."""
         numbers = [place // field.array.size for place, field in self._found]
-        return min(numbers, default=len(self.snapshots.steps))
+        return min(numbers, default=self.snapshots.taken)
 
     @property
     def bad_row(self) -> tuple[Field, int]:
@@ -163,9 +163,9 @@ class Guard:
         snapshots = checked.snapshots
         good = checked.good
         if good:
-            self.good_step = snapshots.steps[good - 1]
-        if good < len(snapshots.steps):
-            moment = Moment(snapshots.steps[good], snapshots.times[good])
+            self.good_step = int(snapshots.steps[good - 1])
+        if good < snapshots.taken:
+            moment = Moment(int(snapshots.steps[good]), float(snapshots.times[good]))
             raise self._not_finite(moment, *checked.bad_row)
 
     def _start_look(self, fields: Sequence[Field]) -> Callable[[], list[int]]:

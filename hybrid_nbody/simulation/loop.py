@@ -113,9 +113,9 @@ def taken_snapshots(
     Stages in a row of as many steps are left to `take_ahead` if it can take them, or some of them.
     """
     for steps, alike in groupby(stages):
-        wanted = len(snapshots.steps) + len(list(alike))
-        while len(snapshots.steps) < wanted:
-            if not take_ahead(snapshots, steps, wanted - len(snapshots.steps)):
+        wanted = snapshots.taken + len(list(alike))
+        while snapshots.taken < wanted:
+            if not take_ahead(snapshots, steps, wanted - snapshots.taken):
                 advance(steps)
                 snapshots.take()
             yield
@@ -316,7 +316,7 @@ class TimeLoop:
 
     def _begin_series(self, snapshots: Snapshots) -> None:
         """Begin to make frames of copies of the state, and keep what ends that."""
-        if not self.series or not snapshots.steps:
+        if not self.series or not snapshots.taken:
             return
         with self.timings.measure(self.series.name):
             finish = self.series.begin(snapshots)

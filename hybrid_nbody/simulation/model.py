@@ -330,8 +330,8 @@ class RunsAhead(Protocol):
 class CopiesState(Protocol):
     """A model whose device may copy the state of frames within its steps."""
 
-    def time_at(self, step: int) -> float:
-        """Return the simulated time of a step."""
+    def times_at(self, steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the simulated times of steps."""
 
     def queue_with_copies(
         self, interval: int, copies: Mapping[str, Any]

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hybrid_nbody.simulation.model import FRAME_ROLES, CopiesState, Field, Model, fields_of
 from hybrid_nbody.simulation.schedule import Clock, Schedule, StepSchedule
 
-MOST = 1024
+MOST = 4096
 """Copies between two looks of the host, at most."""
 
 FEWEST = 4
@@ -36,10 +39,8 @@ class Snapshots:
     ----------
     fields : list of Field
         The whole fields that are copied; frames may hold a part of them.
-    steps : list of int
-        When they were taken.
-    times : list of float
-        The same in simulated time.
+    taken : int
+        How many there are so far.
     """
 
     def __init__(self, model: Model, number: int) -> None:
@@ -50,16 +51,28 @@ class Snapshots:
             field.name: model.backend.empty((number, *field.array.shape), field.array.dtype)
             for field in self.fields
         }
-        self.steps: list[int] = []
-        self.times: list[float] = []
+        self._steps = np.zeros(number, np.int64)
+        self._times = np.zeros(number)
+        self.taken = 0
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """Return when they were taken."""
+        return self._steps[: self.taken]
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """Return the same in simulated time."""
+        return self._times[: self.taken]
 
     def take(self) -> None:
         """Copy the present state."""
-        place = len(self.steps)
+        place = self.taken
         for field in self.fields:
             self.model.backend.copy(field.array, self._memory[field.name][place])
-        self.steps.append(self.model.step)
-        self.times.append(self.model.time)
+        self._steps[place] = self.model.step
+        self._times[place] = self.model.time
+        self.taken += 1
 
     def take_ahead(self, interval: int, number: int) -> Callable[[], float] | None:
         """Queue the steps to the next snapshots and their copies, at once.
@@ -80,20 +93,21 @@ class Snapshots:
         model = self.model
         if number < 2 or interval > LONGEST_INTERVAL or not isinstance(model, CopiesState):
             return None
-        place = len(self.steps)
+        place = self.taken
         memory = {name: whole[place : place + number] for name, whole in self._memory.items()}
         before = model.step
         try:
             return model.queue_with_copies(interval, memory)
         finally:  # also of those before a step that cannot be taken
-            steps = range(before + interval, model.step + 1, interval)
-            self.steps.extend(steps)
-            self.times.extend(map(model.time_at, steps))
+            steps = np.arange(before + interval, model.step + 1, interval)
+            self.taken += len(steps)
+            self._steps[place : self.taken] = steps
+            self._times[place : self.taken] = model.times_at(steps)
 
     @property
     def copies(self) -> dict[str, Any]:
         """Return the copies of each field, by name: (steps, rows, …) of float64."""
-        return {name: memory[: len(self.steps)] for name, memory in self._memory.items()}
+        return {name: memory[: self.taken] for name, memory in self._memory.items()}
 
     @property
     def frames(self) -> dict[str, Any]:
@@ -161,4 +175,5 @@ class FrameSeries:
         event = clock.step + self.others.steps_ahead(clock)
         frames = islice(self.schedule.due_between(clock.step, event), most + 1)
         stops = [clock.step, *frames, event]
-        return [after - before for before, after in pairwise(stops[: most + 2])]
+        stages: list[int] = np.diff(stops[: most + 2]).tolist()
+        return stages

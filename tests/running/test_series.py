@@ -102,7 +102,7 @@ from hybrid_nbody.output.trajectory import Trajectory
 steps, copy_frames = [], Trajectory.copy_frames
 
 def counted(self, snapshots):
-    steps.extend(snapshots.steps)
+    steps.extend(snapshots.steps.tolist())
     return copy_frames(self, snapshots)
 
 Trajectory.copy_frames = counted
