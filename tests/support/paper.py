@@ -107,7 +107,8 @@ def with_headers(text, folders):
     """Return a source with the headers that it includes from some folders."""
     for folder in folders:
         for name in re.findall(r'^#include "(.+)"$', text, re.MULTILINE):
-            text = text.replace(f'#include "{name}"', (folder / name).read_text())
+            if (folder / name).exists():
+                text = text.replace(f'#include "{name}"', (folder / name).read_text())
     return text
 
 

@@ -342,11 +342,15 @@ class DirectForce(JerkForce):
         """Queue one step by itself, with marks, and the others as replays of a recorded one."""
         timer = StepTimer(self.backend)
         plan.perform(BodyActions(self, self.bodies, timer))
-        replay = self._recorded_step(plan)
-        for _ in range(steps - 1):
-            replay()
+        self._repeat(plan, steps - 1)
         timer.record("replays")
         self.timings.later(partial(_account_replays, timer, steps - 1, self.timings))
+
+    def _repeat(self, plan: StepPlan, steps: int) -> None:
+        """Queue whole steps as replays of a recorded one."""
+        replay = self._recorded_step(plan)
+        for _ in range(steps):
+            replay()
 
     def _recorded_step(self, plan: StepPlan) -> Callable[[], None]:
         """Return a step that the device takes without the host where it can."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.kernels.contract import Kernels
+from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import State
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.peer_barrier import Addresses
@@ -69,6 +70,9 @@ class SharedSums(Protocol):
 
     def wait(self) -> None:
         """Let what the device does next wait for the devices of all ranks."""
+
+    def run(self, state: State, plan: StepPlan, steps: int) -> None:
+        """Queue whole steps."""
 
 
 class SymmetricKernels(Kernels, Protocol):

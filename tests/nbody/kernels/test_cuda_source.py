@@ -55,12 +55,15 @@ def test_gravity_compiles(precision, architecture, number):
 @pytest.mark.parametrize("short", [False, True])
 def test_pairs_compile(architecture, short):
     cubin = compile_to_cubin(
-        symmetric.SOURCE.read_text(), words_for(symmetric.defines(short)), architecture
+        symmetric.SOURCE.read_text(),
+        words_for(symmetric.defines(short), symmetric.OPTIONS),
+        architecture,
     )
     for kernel in (
         *symmetric.COMPONENTS,
         "gather",
         "combine",
+        "gather_and_move",
         "find_largest_speed",
         "set_speed_unit",
     ):

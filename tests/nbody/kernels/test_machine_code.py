@@ -140,7 +140,11 @@ def loops_of_pairs(replaced=("", ""), short=False):
     text = symmetric.SOURCE.read_text()
     assert replaced[0] in text
     return pair_loops(
-        optimized_cubin(text.replace(*replaced), words_for(symmetric.defines(short)), ARCHITECTURE)
+        optimized_cubin(
+            text.replace(*replaced),
+            words_for(symmetric.defines(short), symmetric.OPTIONS),
+            ARCHITECTURE,
+        )
     )
 
 

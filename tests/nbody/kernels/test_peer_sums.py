@@ -11,6 +11,7 @@ from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import peer_sums
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
+from hybrid_nbody.nbody.stages import FORCE, LEAPFROG, YOSHIDA4, StepPlan
 from hybrid_nbody.nbody.state import make_state
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.peer_barrier import BARRIER
@@ -72,6 +73,14 @@ def test_kernels_get_the_arguments_that_they_declare(backend, shared):
     expected = ["push_rows", "add_up_accelerations", "clear"]
     expected += ["add_up_accelerations_and_jerks", "clear", "barrier"]
     assert found == expected
+
+
+@pytest.mark.parametrize("stages", [LEAPFROG, YOSHIDA4 * 3], ids=["leapfrog", "many moves"])
+def test_kernels_of_whole_steps_get_the_arguments_that_they_declare(backend, shared, stages):
+    kernels, state, sums = shared
+    sums.run(state, StepPlan(stages, 0.1), 3)
+    assert backend.launches.count("add_up_accelerations") == 3 * stages.count(FORCE)
+    assert "move_and_push" in backend.launches
 
 
 def test_ranks_ask_once_for_each_array_whether_they_have_bodies_or_not(shared, memory):

@@ -27,7 +27,7 @@ from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 
 SOURCE = Path(__file__).with_name("pair_force.cu")
-HEADERS = tuple(map(SOURCE.with_name, ("totals.cuh", "moves.cuh", "few_bodies.cuh")))
+HEADERS = tuple(map(SOURCE.with_name, ("totals.cuh", "motion.cuh", "moves.cuh", "few_bodies.cuh")))
 OPTIONS = (*FLUSH_DENORMALS, f"-I{SOURCE.parent}")
 """Options of NVRTC that ``pair_force.cu`` is compiled with."""
 

@@ -1,5 +1,7 @@
 // Kicks and drifts between two forces; included by ``pair_force.cu``.
 
+#include "motion.cuh"
+
 __device__ inline void add_scaled_at(int i, double *result, double factor,
                                      const double *increment) {
     result[i] = fma(factor, increment[i], result[i]);
@@ -9,37 +11,6 @@ extern "C" __global__ void add_scaled(int size, double *result, double factor,
                                       const double *increment) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i < size) add_scaled_at(i, result, factor, increment);
-}
-
-// Kicks and drifts, as an argument of a kernel: from there they are read without waiting.
-// `copied_after` is the number of moves after which a step ends and the motion is copied, or -1.
-struct Moves {
-    int number, copied_after, actions[MOST_MOVES];
-    double lengths[MOST_MOVES];
-};
-
-// One coordinate of a body, and its velocity.
-struct Motion { double x, v; };
-
-__device__ inline Motion moved_once(Motion body, double a, const Moves &moves, int k) {
-    if (moves.actions[k] == KICK) body.v = fma(moves.lengths[k], a, body.v);
-    if (moves.actions[k] == DRIFT) body.x = fma(moves.lengths[k], body.v, body.x);
-    return body;
-}
-
-__device__ inline Motion moved(Motion body, double a, const Moves &moves) {
-    for (int k = 0; k < moves.number; ++k) body = moved_once(body, a, moves, k);
-    return body;
-}
-
-// The same, and the motion in between at which a step ends.
-__device__ inline Motion moved(Motion body, double a, const Moves &moves, Motion *copy) {
-    for (int k = 0; k < moves.number; ++k) {
-        if (k == moves.copied_after) *copy = body;
-        body = moved_once(body, a, moves, k);
-    }
-    if (moves.number == moves.copied_after) *copy = body;
-    return body;
 }
 
 // The motions of the middle bodies of the chunks, middles[chunk][axis]: every source of a chunk is

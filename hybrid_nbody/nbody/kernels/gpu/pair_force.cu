@@ -17,8 +17,6 @@
 #define RUN 32  // sources that a warp loads at once: one for each lane
 #define ALL_LANES 0xffffffffu
 
-enum Action { KICK, DRIFT, FORCE };  // ACTIONS of nbody/stages.py
-
 #if defined(DOUBLE)
 
 typedef double Real;

@@ -1,7 +1,8 @@
 // Sums over pairs that GPUs of one host add up, and rows that they share, in each other's memory.
 //
-// Compiled with -DCHUNK and -DTHREADS, as ``symmetric.cu``, and -DRANKS, the GPUs.
+// Compiled with -DCHUNK, -DTHREADS and -DMOST_MOVES, as ``symmetric.cu``, and -DRANKS, the GPUs.
 
+#include "motion.cuh"
 #include "peer_barrier.cuh"
 
 extern "C" __global__ void barrier(const __grid_constant__ PeerBarrier barrier) {
@@ -103,10 +104,37 @@ ADD_UP_KERNEL(add_up_accelerations, 3, 3)
 ADD_UP_KERNEL(add_up_accelerations_and_jerks, 6, 4)
 
 // Clear the sums of this rank, and count its tiles from the first one again.
+__device__ inline void clear_sums(int slots, int number_of_rows, const int *chunks,
+                                  unsigned long long *taken, double *rows) {
+    int first = blockIdx.x * THREADS + threadIdx.x, threads = gridDim.x * THREADS;
+    int filled = chunks[0] * CHUNK;  // nothing was added beyond
+    if (first == 0) *taken = 0;
+    for (int row = 0; row < number_of_rows; ++row)
+        for (int slot = first; slot < filled; slot += threads)
+            rows[(size_t)row * slots + slot] = 0;
+}
+
 extern "C" __global__ void clear(int slots, int number_of_rows, const int *chunks,
                                  unsigned long long *taken, double *rows) {
-    int slot = blockIdx.x * THREADS + threadIdx.x;
-    if (slot == 0) *taken = 0;
-    if (slot >= chunks[0] * CHUNK) return;  // nothing was added there
-    for (int row = 0; row < number_of_rows; ++row) rows[(size_t)row * slots + slot] = 0;
+    clear_sums(slots, number_of_rows, chunks, taken, rows);
+}
+
+// Kick and drift this rank's bodies, `size` coordinates from `first` on, until the next force, write
+// their positions to where the others have them, too, and clear the sums, which all have read. The
+// last block that has written positions waits for the other GPUs; the others clear meanwhile.
+extern "C" __global__ void move_and_push(int rank, int first, int size,
+                                         const __grid_constant__ Moves moves,
+                                         double *const *positions, double *velocity,
+                                         const double *acceleration, int slots, int number_of_rows,
+                                         const int *chunks, unsigned long long *taken, double *rows,
+                                         const __grid_constant__ PeerBarrier barrier) {
+    for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
+        MotionAt at = {positions[rank] + first + i, velocity + i};
+        double x = move_at(at, acceleration[i], moves, at).x;
+#pragma unroll
+        for (int other = 0; other < RANKS; ++other)
+            if (other != rank) positions[other][(size_t)first + i] = x;
+    }
+    if (is_last_block(barrier, gridDim.x)) wait_for_peers(barrier, 0);
+    clear_sums(slots, number_of_rows, chunks, taken, rows);
 }

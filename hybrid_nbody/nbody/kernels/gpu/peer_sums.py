@@ -5,16 +5,18 @@ sums travel once, and need no order of the bodies before.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, checksum
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
+from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, Moves, StepGraphs
 from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 from hybrid_nbody.nbody.precision import CHUNK
-from hybrid_nbody.nbody.state import Sources
+from hybrid_nbody.nbody.stages import StepPlan
+from hybrid_nbody.nbody.state import Sources, State
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport import peer_barrier
 from hybrid_nbody.parallel.transport.peer_barrier import Addresses, PeerBarrier
@@ -23,17 +25,18 @@ if TYPE_CHECKING:
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
 
 SOURCE = Path(__file__).with_name("peer_sums.cu")
-OPTIONS = (*FLUSH_DENORMALS, f"-I{peer_barrier.FOLDER}")
+HEADERS = (*peer_barrier.HEADERS, SOURCE.with_name("motion.cuh"))
+OPTIONS = (*FLUSH_DENORMALS, f"-I{peer_barrier.FOLDER}", f"-I{SOURCE.parent}")
 
 ADD_UP = {3: "add_up_accelerations", 6: "add_up_accelerations_and_jerks"}
 """Kernels by the components of their results."""
 
-KERNELS = ("barrier", "push_rows", *ADD_UP.values(), "clear")
+KERNELS = ("barrier", "push_rows", *ADD_UP.values(), "clear", "move_and_push")
 """They are loaded before any rank waits for another one: CUDA may load a kernel only when the GPU
 is idle."""
 
-PUSH_BLOCKS = 264
-"""Blocks that write rows to other GPUs."""
+PUSH_THREADS = 264 * THREADS
+"""Threads that write rows to other GPUs."""
 
 FORCE_SECONDS = 3600.0
 """Time that a GPU waits for another one, whose share of the pairs may take much longer: a force on
@@ -45,8 +48,13 @@ WHAT = "the sum of forces over all ranks"
 
 def defines(ranks: int) -> dict[str, int]:
     """Return the macros that compile ``peer_sums.cu`` for a number of ranks."""
-    headers = checksum(peer_barrier.HEADERS)
-    return {"CHUNK": CHUNK, "THREADS": THREADS, "RANKS": ranks, "HEADERS": headers}
+    return {
+        "CHUNK": CHUNK,
+        "THREADS": THREADS,
+        "MOST_MOVES": MOST_MOVES,
+        "RANKS": ranks,
+        "HEADERS": checksum(HEADERS),
+    }
 
 
 class PeerSums:
@@ -84,6 +92,7 @@ class PeerSums:
         self.first_bodies = backend.upload(np.array(partition.offsets, "i4"))
         self.no_result = backend.zeros(1, "f8")
         self.found: dict[tuple[str, int], Array] = {}
+        self.graphs: dict[bool, StepGraphs] = {}  # for short chunks, and for others
         self.module = CudaModule(backend, SOURCE, defines(self.ranks), OPTIONS)
         self.module.load(*KERNELS)
         self.barrier = PeerBarrier(backend, memory, rank, self.ranks, WHAT, FORCE_SECONDS)
@@ -94,15 +103,21 @@ class PeerSums:
 
     def collect(self, rows: Array) -> None:
         """See `SharedSums`."""
-        columns = rows.shape[1]
-        first = np.int32(self.own.start * columns)
-        size = np.int32((self.own.stop - self.own.start) * columns)
-        where = (np.int32(self.rank), first, size, self._addresses(rows))
-        threads = PUSH_BLOCKS * THREADS
-        self.module.launch("push_rows", threads, THREADS, *where, self.barrier.argument)
+        where = (*self._own_numbers(rows.shape[1]), self._addresses(rows))
+        self.module.launch("push_rows", PUSH_THREADS, THREADS, *where, self.barrier.argument)
+
+    def _own_numbers(self, columns: int) -> tuple[np.int32, ...]:
+        """Return this rank, and the first of its numbers in rows and how many there are."""
+        size = (self.own.stop - self.own.start) * columns
+        return np.int32(self.rank), np.int32(self.own.start * columns), np.int32(size)
 
     def add_up(self, sums: PairSums) -> None:
         """Add up the sums of all ranks, and clear this rank's when all have read them."""
+        self._add_up(sums)
+        self.module.launch("clear", sums.by_slot.shape[1], THREADS, *self._cleared(sums))
+
+    def _add_up(self, sums: PairSums) -> None:
+        """Add up the sums of all ranks; return to the device when all have read them."""
         rows, slots = sums.by_slot.shape
         sources = self.sources
         share = (slots // CHUNK // self.ranks + 1) * CHUNK
@@ -114,9 +129,45 @@ class PeerSums:
             THREADS,
             *(self.barrier.argument, np.int32(slots), sums.scale, *order, *addresses),
         )
-        cleared = (self.kernels.tiles_taken, sums.by_slot)
-        sizes = (np.int32(slots), np.int32(rows))
-        self.module.launch("clear", slots, THREADS, *sizes, sources.chunks, *cleared)
+
+    def _cleared(self, sums: PairSums) -> tuple[Any, ...]:
+        """Return what kernels clear of this rank."""
+        rows, slots = sums.by_slot.shape
+        sizes = (np.int32(slots), np.int32(rows), self.sources.chunks)
+        return (*sizes, self.kernels.tiles_taken, sums.by_slot)
+
+    # --- whole steps ------------------------------------------------------------------------------
+
+    def run(self, state: State, plan: StepPlan, steps: int) -> None:
+        """See `SharedSums`."""
+        self.kernels.look_at_chunks(state)
+        short = self.kernels.short
+        if short not in self.graphs:
+            self.graphs[short] = StepGraphs(self.kernels, self)  # captured ones hold the kernels
+        self.graphs[short].run(state, plan, steps)
+
+    def prepare_force(self, state: State, number: int) -> None:
+        """Share the positions and pack the sources."""
+        self.collect(state.position)
+        self.kernels.pack(state)
+
+    def step_force(self, state: State, moves: Moves, number: int) -> None:
+        """Fill ``state.acceleration`` of all ranks, kick and drift, share positions and pack."""
+        sums = self.kernels.pair_accelerations(state)
+        if len(moves) > MOST_MOVES:
+            self.add_up(sums)
+            moves.perform(self.kernels, state)
+            self.collect(state.position)
+        else:
+            self._add_up(sums)
+            self._move_and_push(sums, state, moves)
+        self.kernels.pack(state)
+
+    def _move_and_push(self, sums: PairSums, state: State, moves: Moves) -> None:
+        """Kick, drift, share positions and clear the sums, in one kernel."""
+        bodies = (self._addresses(state.position), state.velocity, state.acceleration)
+        given = (*self._own_numbers(3), moves.argument, *bodies, *self._cleared(sums))
+        self.module.launch("move_and_push", PUSH_THREADS, THREADS, *given, self.barrier.argument)
 
     def _addresses(self, array: Array) -> Array:
         """Return where each rank has this array; the first call is collective."""

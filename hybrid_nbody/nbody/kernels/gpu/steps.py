@@ -1,10 +1,10 @@
-"""Whole steps of a rank that owns every body, as captured graphs of kernels."""
+"""Whole steps of bodies, as captured graphs of kernels."""
 
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,6 +92,16 @@ class Moves:
 NOTHING = StepPlan((), 0.0)
 
 
+class StepForces(Protocol):
+    """The forces of whole steps, with the moves between them."""
+
+    def prepare_force(self, state: State, number: int) -> None:
+        """Get ready for a `step_force` of that number."""
+
+    def step_force(self, state: State, moves: Moves, number: int) -> None:
+        """Fill ``state.acceleration``, kick and drift, and get ready for the next force."""
+
+
 class Group(NamedTuple):
     """Steps that are queued together.
 
@@ -120,15 +130,20 @@ class Steps:
     Parameters
     ----------
     kernels : Kernels
-        Queue the work.
+        Move the bodies.
+    forces : StepForces
+        Queue forces and what lies between them.
     state : State
-        Of a rank that owns every body.
+        Moved.
     plan : StepPlan
         The stages of a step.
     """
 
-    def __init__(self, kernels: "Kernels", state: State, plan: StepPlan) -> None:
+    def __init__(
+        self, kernels: "Kernels", forces: StepForces, state: State, plan: StepPlan
+    ) -> None:
         self.kernels = kernels
+        self.forces = forces
         self.state = state
         self.plan = plan
         self.start, *between, self.end = plan.around_forces()
@@ -138,7 +153,7 @@ class Steps:
     def begin(self) -> None:
         """Queue what comes before the first force."""
         self.start.perform(KernelActions(self.kernels, self.state))
-        self.kernels.prepare_force(self.state, 0)
+        self.forces.prepare_force(self.state, 0)
 
     def queue(self, group: Group, first: int, copies: Motions | None = None) -> None:
         """Queue steps that others follow, whose forces are numbered from `first` on.
@@ -160,7 +175,7 @@ class Steps:
         step = [*self.between, self.seam]
         all_moves = [*step * (steps - 1), *self.between, last]
         for number, moves in enumerate(all_moves, first):
-            self.kernels.step_force(self.state, moves, number)
+            self.forces.step_force(self.state, moves, number)
 
 
 class StepGraphs:
@@ -169,11 +184,14 @@ class StepGraphs:
     Parameters
     ----------
     kernels : Kernels
-        Queue the work.
+        Move the bodies.
+    forces : StepForces, optional
+        Queue forces and what lies between them; by default the kernels.
     """
 
-    def __init__(self, kernels: "Kernels") -> None:
+    def __init__(self, kernels: "Kernels", forces: StepForces | None = None) -> None:
         self.kernels = kernels
+        self.forces = forces or kernels
         self.graphs: dict[Hashable, tuple[State, Callable[[], None]]] = {}
         self.last: tuple[StepPlan, int] | None = None
 
@@ -185,17 +203,20 @@ class StepGraphs:
         if again and number <= max(STEPS_OF_GRAPHS):
             self._replay(state, batch, lambda: self._queue_one_by_one(state, plan, number))
         else:
-            self._queue(Steps(self.kernels, state, plan), number, never_copied(state))
+            self._queue(self._steps(state, plan), number, never_copied(state))
 
     def run_with_copies(
         self, state: State, plan: StepPlan, number: int, copies: StateCopies
     ) -> None:
         """Queue whole steps, and the copies of the state that are due among them."""
-        self._queue(Steps(self.kernels, state, plan), number, copies)
+        self._queue(self._steps(state, plan), number, copies)
+
+    def _steps(self, state: State, plan: StepPlan) -> Steps:
+        return Steps(self.kernels, self.forces, state, plan)
 
     def _queue_one_by_one(self, state: State, plan: StepPlan, number: int) -> None:
         """Queue steps kernel by kernel: they are a part of a graph."""
-        steps = Steps(self.kernels, state, plan)
+        steps = self._steps(state, plan)
         steps.begin()
         if number > 1:
             steps.queue(Group(number - 1), 0)

@@ -11,6 +11,9 @@
 // Compiled with -DCHUNK, -DTARGETS and -DJERK_TARGETS (of a lane), -DTHREADS (of a block, whose warps
 // have nothing to do with each other), and -DSHORT: 1 if many chunks are short. Their empty slots,
 // which add nothing, are left out then, by runs of sources, and by halves of the targets of a lane.
+// -DMOST_MOVES: kicks and drifts between two forces.
+
+#include "motion.cuh"
 
 #define RUN 32
 #define RUNS (CHUNK / RUN)
@@ -301,6 +304,48 @@ extern "C" __global__ void combine(int size, int words, double scale, const doub
     double total = 0;  // the finest first
     for (int word = words - 1; word >= 0; --word) total += totals[(size_t)i * words + word];
     result[i] = scale * total;
+}
+
+// Return the complete sum of a component in a slot, and clear it; `sum` is where its first word lies.
+__device__ inline double taken_sum(double *sum, int words, int slots) {
+    double total = 0;  // the finest first
+    for (int word = words - 1; word >= 0; --word) {
+        total += sum[(size_t)word * slots];
+        sum[(size_t)word * slots] = 0;
+    }
+    return total;
+}
+
+// Do the work of `gather` and of `combine`, and kick and drift until the next force. Neighbouring
+// threads move the coordinates of a body; `copied` are its motions where a step ends.
+extern "C" __global__ void gather_and_move(int slots, int words, double scale, const int *order,
+                                           const int *chunks, const int *starts,
+                                           const __grid_constant__ Moves moves,
+                                           unsigned long long *taken, double *rows,
+                                           double *acceleration, double *position,
+                                           double *velocity, double *copied_position,
+                                           double *copied_velocity) {
+    __shared__ double pulls[3 * THREADS];
+    __shared__ int bodies[THREADS];
+    int slot = blockIdx.x * THREADS + threadIdx.x, chunk = slot / CHUNK;
+    if (slot == 0) *taken = 0;
+    if (chunk >= chunks[0]) return;  // the whole block: nothing was added there
+    int source_index = starts[chunk] + slot % CHUNK;
+    bodies[threadIdx.x] = source_index < starts[chunk + 1] ? order[source_index] : -1;
+#pragma unroll
+    for (int axis = 0; axis < 3; ++axis) {
+        double *sum = rows + (size_t)axis * words * slots + slot;
+        pulls[3 * threadIdx.x + axis] = scale * taken_sum(sum, words, slots);
+    }
+    __syncthreads();
+    for (int i = threadIdx.x; i < 3 * THREADS; i += THREADS) {
+        int body = bodies[i / 3];
+        if (body < 0) continue;
+        size_t at = 3 * (size_t)body + i % 3;
+        acceleration[at] = pulls[i];
+        move_at({position + at, velocity + at}, pulls[i], moves,
+                {copied_position + at, copied_velocity + at});
+    }
 }
 
 // Find the largest component of all velocities times a factor; `largest` holds its bits, which are

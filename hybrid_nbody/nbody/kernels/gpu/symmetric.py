@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
-from hybrid_nbody.backends.launch import CudaModule
-from hybrid_nbody.nbody.copies import StateCopies
+from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, checksum
+from hybrid_nbody.nbody.copies import Motion, StateCopies
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import ExactUnits, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
 from hybrid_nbody.nbody.kernels.gpu.layout import Tuning
 from hybrid_nbody.nbody.kernels.gpu.peer_sums import PeerSums
-from hybrid_nbody.nbody.kernels.gpu.steps import Moves, StepGraphs
+from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, Moves, StepGraphs
 from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 from hybrid_nbody.nbody.precision import CHUNK
 from hybrid_nbody.nbody.stages import StepPlan
@@ -31,6 +31,8 @@ from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.peer_barrier import Addresses
 
 SOURCE = Path(__file__).with_name("symmetric.cu")
+HEADER = SOURCE.with_name("motion.cuh")
+OPTIONS = (*FLUSH_DENORMALS, f"-I{SOURCE.parent}")
 
 TARGETS = 8
 """Targets of a lane: on an H200 as many as leave registers for four blocks a multiprocessor. They
@@ -75,6 +77,8 @@ def defines(short: bool = False) -> dict[str, int]:
         "JERK_TARGETS": JERK_TARGETS,
         "THREADS": THREADS,
         "SHORT": int(short),
+        "MOST_MOVES": MOST_MOVES,
+        "HEADER": checksum([HEADER]),
     }
 
 
@@ -104,7 +108,7 @@ class Kernels(gpu.Kernels):
         self.targets = TARGETS
         self.jerk_targets = JERK_TARGETS
         self.blocks = BLOCKS * int(backend.facts()["multiprocessors"])
-        self.symmetric = CudaModule(backend, SOURCE, defines())
+        self.symmetric = CudaModule(backend, SOURCE, defines(), OPTIONS)
         self.short = False
         self.seen: NDArray[np.int64] | None = None
         self.tiles_taken = backend.zeros(1, "i8")
@@ -119,7 +123,7 @@ class Kernels(gpu.Kernels):
     @cached_property
     def for_short_chunks(self) -> CudaModule:
         """Return the same kernels for short chunks, which few runs have."""
-        return CudaModule(self.backend, SOURCE, defines(short=True))
+        return CudaModule(self.backend, SOURCE, defines(short=True), OPTIONS)
 
     def look_at_chunks(self, state: State) -> None:
         """Choose the kernels for the current chunks; not while a graph is captured."""
@@ -148,9 +152,23 @@ class Kernels(gpu.Kernels):
 
     def step_force(self, state: State, moves: Moves, number: int) -> None:
         """Fill ``state.acceleration`` from the packed sources, kick and drift, and pack again."""
-        self.accelerations(state)
-        moves.perform(self, state)
+        sums = self.pair_accelerations(state)
+        if len(moves) > MOST_MOVES:
+            _finish(sums)
+            moves.perform(self, state)
+        else:
+            self._gather_and_move(sums, state, moves)
         self.pack(state)
+
+    def _gather_and_move(self, sums: PairSums, state: State, moves: Moves) -> None:
+        """Fill ``state.acceleration`` from the sums of all pairs; kick and drift."""
+        sizes = (np.int32(self.slots), np.int32(sums.words), sums.scale)
+        order = (state.order, state.chunks, state.starts)
+        arrays = (self.tiles_taken, sums.by_slot, state.acceleration)
+        copy = moves.copy or Motion(state.position, state.velocity)  # not written to, then
+        motions = (state.position, state.velocity, copy.position, copy.velocity)
+        given = (*sizes, *order, moves.argument, *arrays, *motions)
+        self._launch_symmetric("gather_and_move", self.slots, *given)
 
     def accelerations_and_jerks(self, state: State, velocity: Array, jerk: Array) -> None:
         """Fill ``state.acceleration`` and `jerk`, (n, 3), from the velocities of all bodies."""
