@@ -46,7 +46,7 @@ MOVES = np.dtype(
     ],
     align=True,
 )
-"""``Moves`` of ``moves.cuh``."""
+"""``Moves`` of ``motion.cuh``."""
 
 
 @dataclass(frozen=True)
