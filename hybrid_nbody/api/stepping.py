@@ -15,6 +15,7 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.number_checks import finite_number, positive_number, whole_number
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.running import stopping
+from hybrid_nbody.running.cores import cores_events
 from hybrid_nbody.running.job import when
 from hybrid_nbody.running.start import told_by_the_guard
 from hybrid_nbody.simulation.guard import Guard
@@ -111,6 +112,7 @@ class Stepping(State):
             *self._events,
             Event("guard", EveryWallClock(LOOK_SECONDS), self._guard.check_numbers),
             *self._progress(last),
+            *cores_events(self._loop.model.backend, lambda text: None),
             Event("finish", AtStep(last), self._finish),
         ]
         with told_by_the_guard(), self._advancing():

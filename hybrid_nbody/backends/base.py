@@ -49,6 +49,8 @@ class Backend(ABC):
         other.
     runs_ahead : bool
         Whether the host may go on while the device works on what is queued.
+    makes_way : bool
+        Whether `make_way` does anything.
     message_cells : int
         Cells of a grid that the device relaxes in about the time of a message between ranks.
     """
@@ -61,6 +63,7 @@ class Backend(ABC):
     threads = 1
     compiles_for_sizes = False
     runs_ahead = False
+    makes_way = False
     message_cells = 1 << 15
 
     @property
@@ -104,6 +107,16 @@ class Backend(ABC):
 
         Another backend may have become the current one since.
         """
+
+    def make_way(self) -> str:
+        """Leave other processes the cores that they take, and take back those that they leave.
+
+        Returns
+        -------
+        str
+            What a person should know, the first time; else nothing.
+        """
+        return ""
 
     def zeros(self, shape: Shape, dtype: DTypeLike) -> Array:
         """Return an array of zeros on the device."""

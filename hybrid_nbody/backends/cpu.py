@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from hybrid_nbody import __version__
 from hybrid_nbody.backends.base import Array, Backend
 from hybrid_nbody.backends.caches import digest_of_kernels, replace_unwritable_cache
+from hybrid_nbody.backends.crowding import ThreadChoice
 from hybrid_nbody.backends.finite import first_bad
 from hybrid_nbody.downloads import Download, OnHost
 from hybrid_nbody.errors import InputError
@@ -36,6 +37,8 @@ class CpuBackend(Backend):
     ----------
     threads : int
         Threads of this rank.
+    makes_way : bool
+        Whether `make_way` may use fewer: for the only rank of a run.
 
     Raises
     ------
@@ -49,8 +52,11 @@ class CpuBackend(Backend):
     transports = ("host",)
     shares_host_memory = True
 
-    def __init__(self, threads: int = 1):
+    def __init__(self, threads: int = 1, makes_way: bool = False):
         self.threads = threads
+        self.makes_way = makes_way and threads > 1
+        self._choice = ThreadChoice(threads, os.sched_getaffinity(0))
+        self._told = False
         prepare_numba(threads)
         import_numba()
         available = _numba_threads()
@@ -65,7 +71,18 @@ class CpuBackend(Backend):
         """Let Numba use these threads."""
         import numba
 
-        numba.set_num_threads(self.threads)
+        numba.set_num_threads(self._choice.threads)
+
+    def make_way(self) -> str:
+        """See `Backend`."""
+        before = self._choice.threads
+        now = self._choice.update()
+        if now != before:
+            self.use()
+        if now >= before or self._told:
+            return ""
+        self._told = True
+        return self._choice.in_words
 
     @property
     def description(self) -> str:

@@ -21,6 +21,7 @@ from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress, SeveralProgress
+from hybrid_nbody.running.cores import cores_events
 from hybrid_nbody.running.identity import start_of
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.rebalance import Rebalancer
@@ -183,6 +184,7 @@ class Job:
             Event("checkpoint", save, record.save),
             Event("limits", AnyOf(*measure, save), self._warn),
             Event("progress", AnyOf(EveryWallClock(PROGRESS_SECONDS), last, stop), record.show),
+            *cores_events(self.model.backend, self.log.say),
             Event("stop", stop, self._ending_as(SIGNALLED)),
             Event("finish", last, self._ending_as(FINISHED)),
         ]

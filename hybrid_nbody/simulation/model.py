@@ -164,6 +164,13 @@ class Device(Protocol):
     def description(self) -> str:
         """Return its name."""
 
+    @property
+    def makes_way(self) -> bool:
+        """Return whether `make_way` does anything."""
+
+    def make_way(self) -> str:
+        """Leave other processes the cores that they take; say so, the first time."""
+
     def use(self) -> None:
         """Make it the current device of this thread."""
 
