@@ -307,7 +307,7 @@ class AtomicSymmetricKernels(symmetric.Kernels):
 
     def __init__(self, backend, state, pair_force):
         super().__init__(backend, state, pair_force)
-        self.symmetric = CudaModule(backend, SYMMETRIC, symmetric.defines())
+        self.symmetric = CudaModule(backend, SYMMETRIC, symmetric.defines(), symmetric.OPTIONS)
 
 
 ATOMIC_KERNELS = {gpu.Kernels: AtomicKernels, symmetric.Kernels: AtomicSymmetricKernels}

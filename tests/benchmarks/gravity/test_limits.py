@@ -158,9 +158,8 @@ def test_atomic_adds_compile(precision, architecture):
 
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 def test_atomic_adds_of_the_symmetric_force_compile(architecture):
-    cubin = compile_to_cubin(
-        limits.SYMMETRIC.read_text(), words_for(symmetric.defines()), architecture
-    )
+    options = words_for(symmetric.defines(), symmetric.OPTIONS)
+    cubin = compile_to_cubin(limits.SYMMETRIC.read_text(), options, architecture)
     assert b"accelerations\0" in cubin
 
 
