@@ -44,8 +44,8 @@ PAIRS_OF_A_SUBSTEP = 1 << 10
 """The rest of a substep of a few bodies takes as long as these pairs."""
 
 TIMED = 16
-"""Steps, or substeps, of which one is timed: to read the clock twice takes a fifth of the time of a
-step of three bodies."""
+"""Steps, or substeps, of a few bodies of which one is timed: to read the clock twice takes a fifth
+of the time of a step of three bodies."""
 
 next_substep = linked(rules.next_substep)
 
@@ -72,18 +72,28 @@ def run_steps(steps, plan, bodies, physics, copies):
     physics = Physics(*physics)
     copies = Copies(*copies)
     actions, lengths = plan
+    every = steps_to_timed(bodies)
+    last = min(steps, every) - 1
+    timed = 0
     force = 0.0
     for step in range(steps):
-        timed = step % TIMED == 0
+        is_timed = step % every == last
+        timed += is_timed
         for stage in range(actions.size):
             if actions[stage] == KICK:
                 add_scaled(bodies.velocity, lengths[stage], bodies.acceleration)
             elif actions[stage] == DRIFT:
                 add_scaled(bodies.position, lengths[stage], bodies.velocity)
             else:
-                force += update_accelerations(bodies, physics, timed)
+                force += update_accelerations(bodies, physics, is_timed)
         copy_if_due(step + 1, bodies, copies)
-    return force * steps / max(-(-steps // TIMED), 1)
+    return force * steps / max(timed, 1)
+
+
+@linked
+def steps_to_timed(bodies):
+    """Return the number of steps, or substeps, of which one is timed."""
+    return TIMED if bodies.position.shape[0] <= BLOCK else 1
 
 
 @linked
@@ -146,6 +156,7 @@ def run_hermite(steps, plan, point, scratch, bodies, physics, copies):
     copies = Copies(*copies)
     dt, accuracy, rounding, noise, shifts, long = plan
     wanted, left, negligible, spent = point
+    every = steps_to_timed(bodies)
     most = MOST_PAIRS // (bodies.position.shape[0] ** 2 + PAIRS_OF_A_SUBSTEP)
     done = 0
     forces = 0
@@ -154,7 +165,7 @@ def run_hermite(steps, plan, point, scratch, bodies, physics, copies):
     stuck = False
     paused = False
     while done < steps and not paused and not stuck:
-        is_timed = forces >= TIMED * timed
+        is_timed = forces >= every * timed
         if left == 0:
             force += begin_step(scratch, bodies, physics, is_timed)
             timed += is_timed
