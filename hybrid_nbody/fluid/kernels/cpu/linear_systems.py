@@ -4,6 +4,7 @@ import functools
 from collections.abc import Sequence
 
 import numpy as np
+from numba import get_num_threads
 
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.fluid.grid import Slab
@@ -45,8 +46,6 @@ class LinearSystems:
         Converts a number to the working type.
     grid : hybrid_nbody.fluid.kernels.cpu.layout.Grid
         The slab for compiled code.
-    blocks : int
-        Blocks of planes, one for each thread, if there are enough planes.
     """
 
     pass_depth = 1
@@ -59,7 +58,6 @@ class LinearSystems:
         self.number = self.dtype.type
         self.grid = make_grid(slab)
         self.colours_shape: tuple[int, ...] = (2, *slab.shape[:2], self.grid.pitch)
-        self.blocks = min(backend.threads, slab.planes)
         self.cells = cells_of_rows(slab.cells[0], self.grid.pitch, self.dtype)
         self.walls = walls_of_rows(slab.cells[0], self.grid.pitch, slab.periodic[0])
         self.changed = np.zeros(1, np.int32)
@@ -67,6 +65,11 @@ class LinearSystems:
         self._compiled_equation = functools.cache(self._compile_equation)
         self.begin_solve()
         self.reset_statistics()
+
+    @property
+    def blocks(self) -> int:
+        """Return the blocks of planes: one for each thread, if there are enough planes."""
+        return min(int(get_num_threads()), self.slab.planes)
 
     def _longest_useful_pass(self) -> int:
         size = 4 * self.slab.shape[0] * self.slab.shape[1] * self.grid.pitch * self.dtype.itemsize
