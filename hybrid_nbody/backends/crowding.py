@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LOOK_SECONDS = 0.5
-"""Seconds between two looks: some tens of the system's ticks."""
+"""Seconds between two looks at least: some tens of the system's ticks."""
+
+FRESH = 10
+"""A look that comes after as many times the usual time says nothing of the present."""
 
 STATISTICS = Path("/proc/stat")
 """Where Linux says what each core has done."""
 
-IDLE = slice(3, 5)
-"""Columns of a core there: idle, and waiting for a disk."""
+USER, NICE, SYSTEM, IDLE, DISK, INTERRUPT, LATER, STOLEN = range(8)
+"""Columns of a core there, the first one after its name being 0; those after them are parts of
+others."""
 
-COLUMNS = 8
-"""Columns of a core that count: those after them are parts of others."""
+AT_ONCE = (USER, SYSTEM, INTERRUPT, LATER, STOLEN)
+"""What a thread of the usual priority has to wait for: those of a lower one wait for it."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Used:
     time : float
         When, in seconds.
     by_all : float
-        Seconds of all processes, and of other guests of the machine.
+        Seconds of all processes of the usual priority, and of other guests of the machine.
     by_this : float
         Seconds of this process.
     """
@@ -50,20 +54,16 @@ def used(cores: Collection[int]) -> Used | None:
         return None
     names = {f"cpu{core}" for core in cores}
     rows = [line.split() for line in lines if line.partition(" ")[0] in names]
-    ticks = sum(_ticks_in_use([int(number) for number in row[1:]]) for row in rows)
+    ticks = sum(int(row[1 + column]) for row in rows for column in AT_ONCE)
     spent = os.times()
     return Used(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), spent.user + spent.system)
-
-
-def _ticks_in_use(columns: list[int]) -> int:
-    """Return the ticks in which a core did something."""
-    return sum(columns[:COLUMNS]) - sum(columns[IDLE])
 
 
 class ThreadChoice:
     """Chooses as many threads as there are cores that other processes leave.
 
-    It takes fewer when two looks in a row say so, and more at once.
+    It takes fewer when two looks in a row say so, and more at once. Others take more when there are
+    fewer threads: what they took beside all threads says how many there are at least.
 
     Parameters
     ----------
@@ -94,27 +94,45 @@ class ThreadChoice:
         self.taken = 0.0
         self._look = look
         self._last: Used | None = None
+        self._interval = LOOK_SECONDS  # between the last two looks
         self._fitted = most  # by the last look
+        self._least = most
 
     @property
     def in_words(self) -> str:
         """Say why there are fewer threads."""
         threads = "1 thread computes" if self.threads == 1 else f"{self.threads} threads compute"
         return (
-            f"other processes take {self.taken:.1f} of {len(self.cores)} cores: {threads} until "
-            f"they leave them; compute.threads: {self.most} keeps all"
+            f"others take {self.taken:.1f} of {len(self.cores)} cores: {threads} until they leave "
+            f"them; compute.threads: {self.most} keeps all"
         )
 
     def update(self) -> int:
-        """Look again, and return the choice."""
+        """Look again, if it is time to, and return the choice."""
+        last = self._last
+        if last and time.monotonic() < last.time + LOOK_SECONDS:
+            return self.threads
         now = self._look(self.cores)
-        if now and self._last and now.time > self._last.time:
-            self.taken = _by_others(self._last, now)
-            fitting = self._fitting()
-            self.threads = max(fitting, min(self._fitted, self.threads))
-            self._fitted = fitting
+        if now and last:
+            self._choose(last, now)
         self._last = now
         return self.threads
+
+    def _choose(self, last: Used, now: Used) -> None:
+        """Choose by what others took between two looks, unless these are too far apart."""
+        interval = now.time - last.time
+        is_fresh = interval <= FRESH * max(LOOK_SECONDS, self._interval)
+        self._interval = interval
+        if not is_fresh:
+            self._fitted = self.most
+            return
+        self.taken = _by_others(last, now)
+        fitting = self._fitting()
+        if self.threads == self.most:
+            self.threads = self._least = max(fitting, self._fitted)
+        else:
+            self.threads = max(fitting, self._least)
+        self._fitted = fitting
 
     def _fitting(self) -> int:
         """Return as many threads as fit into what others leave, one at least."""

@@ -235,8 +235,8 @@ class Compute(Section):
     threads: Threads = Field(
         "auto",
         description="CPU threads of each rank. auto: the cores of a node divided among its ranks, "
-        "less one core to feed each GPU; a run on one rank leaves other programs the cores that "
-        "they take. A number: as many in any case.",
+        "less one core to feed each GPU; a run on one rank and CPUs alone leaves other programs "
+        "the cores that they take. A number: as many in any case.",
     )
     balance: Balance = Field(
         "auto",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ACTIONS = ("kick", "drift", "force")
-"""In the order of their numbers in compiled code, ``pair_force.cu`` included."""
+"""In the order of their numbers in compiled code, ``motion.cuh`` included."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def assign_device(
     number = _threads(threads, name, communicator)
     visible = communicator.together(lambda: gpu_identities() if name in ON_GPUS else [])
     gpu = _own_gpu(visible, communicator).gpu
-    makes_way = threads == "auto" and communicator.size == 1
+    makes_way = threads == "auto" and name == "cpu" and communicator.size == 1
     cpu = partial(CpuBackend, number, makes_way)
     backend = communicator.together(lambda: _make_backend(name, gpu, cpu, cpu_share))
     table = communicator.gather((communicator.rank, platform.node(), backend.description))

@@ -1,6 +1,7 @@
 """Threads give way to other processes, and come back."""
 
 import os
+import time
 from pathlib import Path
 
 import numba
@@ -31,11 +32,49 @@ def choices(most, cores, taken):
         (2, 2, [1.0, 0.9, 1.0, 0.1], [2, 1, 1, 2]),
         (2, 2, [2.0, 2.0, 2.0], [2, 1, 1]),
         (4, 16, [8.0, 8.0, 13.0, 14.0], [4, 4, 4, 3]),
-        (16, 16, [3.0, 5.0, 1.0, 1.0], [16, 13, 15, 15]),
+        (16, 16, [3.0, 5.0, 5.0, 1.0, 1.0], [16, 13, 13, 15, 15]),
     ],
 )
 def test_threads_fit_into_what_others_leave(most, cores, taken, expected):
     assert choices(most, cores, taken) == expected
+
+
+@pytest.mark.parametrize(
+    ("cores", "others", "expected"), [(2, 1, 1), (4, 1, 3), (4, 4, 2), (16, 16, 8), (64, 64, 32)]
+)
+def test_others_that_take_what_is_left_are_not_left_more_and_more(cores, others, expected):
+    """All threads of the machine get the same share of its cores, a core each at most."""
+    now = Used(0.0, 0.0, 0.0)
+
+    def look(_):
+        nonlocal now
+        share = min(1.0, cores / (choice.threads + others))
+        mine = now.by_this + 0.5 * share * choice.threads
+        now = Used(now.time + 0.5, now.by_all + 0.5 * share * (choice.threads + others), mine)
+        return now
+
+    choice = ThreadChoice(cores, range(cores), look)
+    found = [choice.update() for _ in range(12)]
+    assert found[-1] == expected
+    assert min(found) == expected
+
+
+def test_looks_too_close_to_each_other_change_nothing():
+    looks = []
+
+    def look(_):
+        looks.append(Used(time.monotonic(), 10.0 * len(looks), 0.0))
+        return looks[-1]
+
+    choice = ThreadChoice(2, [0, 1], look)
+    assert [choice.update() for _ in range(5)] == [2] * 5
+    assert len(looks) == 1
+
+
+def test_a_look_after_a_long_pause_says_nothing_of_the_present():
+    scripted = iter([Used(t, 1.0 * t, 0.0) for t in (0.0, 0.5, 600.0, 600.5, 601.0)])
+    choice = ThreadChoice(2, [0, 1], lambda cores: next(scripted))
+    assert [choice.update() for _ in range(5)] == [2, 2, 2, 2, 1]
 
 
 def test_all_threads_compute_where_the_system_does_not_say(monkeypatch, tmp_path):
@@ -57,8 +96,8 @@ def test_only_work_on_the_given_cores_counts(monkeypatch, tmp_path):
     statistics.write_text(text)
     monkeypatch.setattr(crowding, "STATISTICS", statistics)
     tick = 1 / os.sysconf("SC_CLK_TCK")
-    assert used([0]).by_all == pytest.approx(145 * tick, rel=1e-12)
-    assert used([0, 1]).by_all == pytest.approx(345 * tick, rel=1e-12)
+    assert used([0]).by_all == pytest.approx(135 * tick, rel=1e-12)  # none of low priority
+    assert used([0, 1]).by_all == pytest.approx(335 * tick, rel=1e-12)
 
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="Linux alone says what cores do")

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from support.ranks import ThreadRank, on_threads
 
+from hybrid_nbody.backends.cpu import usable_cores
 from hybrid_nbody.backends.gpu import REMEDY
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel import placement
@@ -119,6 +120,17 @@ def test_gpus_asked_for_go_round_by_local_rank_and_sharing_is_noticed(
             f"GPU {device}, stand-in" for device in devices
         ]
         assert (placed.shared_gpus, placed.reason) == (shared, "backend gpu, as asked for")
+
+
+@pytest.mark.skipif(usable_cores() < 2, reason="one core has one thread")
+@pytest.mark.parametrize(("threads", "expected"), [("auto", True), (2, False), (1, False)])
+def test_only_threads_that_nobody_asked_for_give_way(alone, threads, expected):
+    assert assign_device("cpu", threads, alone).backend.makes_way == expected
+
+
+def test_threads_of_several_ranks_do_not_give_way():
+    for placed in on_threads(2, lambda rank: assign_device("cpu", "auto", Obliging(rank))):
+        assert not placed.backend.makes_way
 
 
 @pytest.mark.parametrize(("ranks", "number"), [(1, 1), (2, 2), (2, 4), (4, 2), (3, 1)])

@@ -3,6 +3,7 @@
 import itertools
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 
@@ -54,6 +55,7 @@ def test_bits_do_not_depend_on_when_threads_give_way(config, field, monkeypatch)
 
     monkeypatch.setattr(ThreadChoice, "update", update)
     found = final(config, field)
+    numba.set_num_threads(usable_cores())
     np.testing.assert_array_equal(found, expected)
     assert len(looks) >= 4
 

@@ -193,7 +193,8 @@ def test_ranks_have_the_bits_of_one(
         pytest.skip("the GPUs cannot reach each other's memory")
     assert (together.force.shared is not None) == (by_peers and communicator.size > 1)
     for model in (together, by_itself):
-        model.advance(5)
+        for steps in (5, 5, 5, 150 if integrator == "leapfrog" else 5):  # graphs are replayed
+            model.advance(steps)
     assert state_of(together) == state_of(by_itself)
     potential = whole_potential(together)
     assert potential == whole_potential(by_itself)

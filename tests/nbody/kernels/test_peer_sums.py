@@ -10,8 +10,9 @@ from hybrid_nbody.benchmarks.harness.runs import massive_box
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.gpu import peer_sums
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
+from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES
 from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
-from hybrid_nbody.nbody.stages import FORCE, LEAPFROG, YOSHIDA4, StepPlan
+from hybrid_nbody.nbody.stages import FORCE, LEAPFROG, YOSHIDA4, StepPlan, drift
 from hybrid_nbody.nbody.state import make_state
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport.peer_barrier import BARRIER
@@ -75,12 +76,27 @@ def test_kernels_get_the_arguments_that_they_declare(backend, shared):
     assert found == expected
 
 
-@pytest.mark.parametrize("stages", [LEAPFROG, YOSHIDA4 * 3], ids=["leapfrog", "many moves"])
+MANY_MOVES = (*[drift(0.1)] * (MOST_MOVES + 1), FORCE)
+
+
+@pytest.mark.parametrize("stages", [LEAPFROG, YOSHIDA4], ids=["leapfrog", "yoshida4"])
 def test_kernels_of_whole_steps_get_the_arguments_that_they_declare(backend, shared, stages):
-    kernels, state, sums = shared
+    _, state, sums = shared
     sums.run(state, StepPlan(stages, 0.1), 3)
-    assert backend.launches.count("add_up_accelerations") == 3 * stages.count(FORCE)
-    assert "move_and_push" in backend.launches
+    forces = 3 * stages.count(FORCE)
+    assert backend.launches.count("add_up_accelerations") == forces
+    assert backend.launches.count("move_and_push") == forces
+    assert backend.launches.count("push_rows") == 1  # before the first force
+    assert "clear" not in backend.launches
+
+
+def test_many_moves_between_two_forces_are_launched_one_by_one(backend, shared):
+    _, state, sums = shared
+    sums.run(state, StepPlan(MANY_MOVES, 0.1), 3)
+    assert backend.launches.count("clear") == backend.launches.count("add_up_accelerations") - 1
+    assert backend.launches.count("move_and_push") == 1  # nothing moves after the last force
+    has_bodies = len(state.velocity) > 0
+    assert backend.launches.count("add_scaled") == 3 * (MOST_MOVES + 1) * has_bodies
 
 
 def test_ranks_ask_once_for_each_array_whether_they_have_bodies_or_not(shared, memory):
