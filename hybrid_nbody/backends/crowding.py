@@ -36,7 +36,7 @@ class Used:
     time : float
         When, in seconds.
     by_all : float
-        Seconds of all processes of the usual priority, and of other guests of the machine.
+        Seconds of all processes whose priority is not lower, and of other guests of the machine.
     by_this : float
         Seconds of this process.
     """
@@ -54,9 +54,15 @@ def used(cores: Collection[int]) -> Used | None:
         return None
     names = {f"cpu{core}" for core in cores}
     rows = [line.split() for line in lines if line.partition(" ")[0] in names]
-    ticks = sum(int(row[1 + column]) for row in rows for column in AT_ONCE)
+    ticks = sum(int(row[1 + column]) for row in rows for column in _columns())
     spent = os.times()
     return Used(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), spent.user + spent.system)
+
+
+def _columns() -> tuple[int, ...]:
+    """Return what counts: work of low priority where that of this process is such, too."""
+    is_low = os.getpriority(os.PRIO_PROCESS, 0) > 0
+    return (*AT_ONCE, NICE) if is_low else AT_ONCE
 
 
 class ThreadChoice:

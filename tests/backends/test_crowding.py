@@ -98,6 +98,8 @@ def test_only_work_on_the_given_cores_counts(monkeypatch, tmp_path):
     tick = 1 / os.sysconf("SC_CLK_TCK")
     assert used([0]).by_all == pytest.approx(135 * tick, rel=1e-12)  # none of low priority
     assert used([0, 1]).by_all == pytest.approx(335 * tick, rel=1e-12)
+    monkeypatch.setattr(os, "getpriority", lambda which, who: 10)
+    assert used([0]).by_all == pytest.approx(145 * tick, rel=1e-12)
 
 
 @pytest.mark.skipif(not Path("/proc/stat").exists(), reason="Linux alone says what cores do")
