@@ -54,7 +54,8 @@ def used(cores: Collection[int]) -> Used | None:
         return None
     names = {f"cpu{core}" for core in cores}
     rows = [line.split() for line in lines if line.partition(" ")[0] in names]
-    ticks = sum(int(row[1 + column]) for row in rows for column in _columns())
+    columns = _columns()
+    ticks = sum(int(row[1 + column]) for row in rows for column in columns)
     spent = os.times()
     return Used(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"), spent.user + spent.system)
 

@@ -3,9 +3,8 @@
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple, cast
 
 from hybrid_nbody.backends.base import Backend
@@ -77,24 +76,23 @@ def assign_device(
     number = _threads(threads, name, communicator)
     visible = communicator.together(lambda: gpu_identities() if name in ON_GPUS else [])
     gpu = _own_gpu(visible, communicator).gpu
-    makes_way = threads == "auto" and name == "cpu" and communicator.size == 1
-    cpu = partial(CpuBackend, number, makes_way)
-    backend = communicator.together(lambda: _make_backend(name, gpu, cpu, cpu_share))
+    makes_way = threads == "auto" and communicator.size == 1
+    backend = communicator.together(lambda: _make_backend(name, gpu, number, cpu_share, makes_way))
     table = communicator.gather((communicator.rank, platform.node(), backend.description))
     return Placement(backend, reason, table, _are_shared(backend, communicator), tuple(backends))
 
 
 def _make_backend(
-    name: str, gpu: int | None, cpu: Callable[[], CpuBackend], cpu_share: CpuShare
+    name: str, gpu: int | None, threads: int, cpu_share: CpuShare, makes_way: bool
 ) -> Backend:
-    """Return the backend of a name."""
+    """Return the backend of a name; CPU threads alone make way."""
     if name == "cpu":
-        return cpu()
+        return CpuBackend(threads, makes_way)
     if gpu is None:
         raise InputError(f"backend {name}: this rank sees no GPU")
     if name == "gpu":
         return GpuBackend(gpu)
-    both = HybridBackend(GpuBackend(gpu), cpu(), cpu_share)
+    both = HybridBackend(GpuBackend(gpu), CpuBackend(threads), cpu_share)
     return cast(Backend, both)  # by delegation to its main device
 
 

@@ -59,10 +59,10 @@ class SymmetricForce(DirectForce):
         self._exchange(self.kernels.pair_potential(self.state, result), NullTimer())
 
     def _repeat(self, plan: StepPlan, steps: int) -> None:
-        if self.shared and steps:
-            self.shared.run(self.state, plan, steps)
-        elif not self.shared:
+        if not self.shared:
             super()._repeat(plan, steps)
+        elif steps:
+            self.shared.run(self.state, plan, steps)
 
     def _recorded_step(self, plan: StepPlan) -> Callable[[], None]:
         """Return a recorded step with the kernels for the current chunks."""

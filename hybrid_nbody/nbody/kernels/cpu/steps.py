@@ -174,7 +174,8 @@ def run_hermite(steps, plan, point, scratch, bodies, physics, copies):
             negligible = rounding * largest_component(bodies.acceleration)
             left = dt
         criterion = Criterion(accuracy, dt, noise, negligible)
-        given = (left, wanted, criterion, is_timed)
+        point = HermitePoint(wanted, left, negligible, spent)
+        given = (point, criterion, is_timed)
         h, wanted, tried, taken = substep(*given, scratch, bodies, physics)
         if shifts:
             find_origin(scratch.substeps, bodies.position, scratch.origin)
@@ -204,15 +205,13 @@ def begin_step(scratch, bodies, physics, timed):
 
 
 @linked
-def substep(left, wanted, criterion, timed, scratch, bodies, physics):
+def substep(point, criterion, timed, scratch, bodies, physics):
     """Do a substep.
 
     Parameters
     ----------
-    left : float
-        What is left of the step, in units of time.
-    wanted : float
-        The next substep by the criterion, in units of time.
+    point : HermitePoint
+        Within a step.
     criterion : Criterion
     timed : bool
         Whether to take the time of the forces.
@@ -229,6 +228,7 @@ def substep(left, wanted, criterion, timed, scratch, bodies, physics):
         Evaluations of all forces, and their seconds if they are timed.
     """
     dt = criterion.dt
+    wanted = point.substep
     start, low, origin, velocity, jerk, substeps = scratch
     acceleration = bodies.acceleration
     corrected = Corrected(bodies.position, bodies.velocity, low)
@@ -236,7 +236,7 @@ def substep(left, wanted, criterion, timed, scratch, bodies, physics):
     tried = 0
     taken = 0.0
     while tried <= MAX_RETRIES:
-        h = next_substep(wanted, left)
+        h = next_substep(wanted, point.left)
         if h < SMALLEST_SUBSTEP * dt:
             return 0.0, wanted, tried, taken
         formulas.predict(h, start, origin, bodies.position, velocity)

@@ -117,7 +117,7 @@ class PeerSums:
         self.module.launch("clear", sums.by_slot.shape[1], THREADS, *self._cleared(sums))
 
     def _add_up(self, sums: PairSums) -> None:
-        """Add up the sums of all ranks; return to the device when all have read them."""
+        """Add up the sums of all ranks; all have read them when it ends."""
         rows, slots = sums.by_slot.shape
         sources = self.sources
         share = (slots // CHUNK // self.ranks + 1) * CHUNK

@@ -11,13 +11,12 @@ from numba import get_num_threads, prange
 from numpy.typing import NDArray
 
 from hybrid_nbody.nbody.kernels.cpu.compilers import compiled_parallel, linked
+from hybrid_nbody.nbody.kernels.cpu.order import spread_bits_of_one
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.sources import BITS, spread_bits
+from hybrid_nbody.nbody.sources import BITS
 
 LEVELS = BITS
 """Levels of the tree that a word of a key has digits for."""
-
-spread_bits_of_one = linked(spread_bits)
 
 
 class Curve(NamedTuple):
