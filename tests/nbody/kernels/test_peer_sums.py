@@ -8,7 +8,7 @@ from support.paper import PaperArray, PaperGpu
 
 from hybrid_nbody.benchmarks.harness.runs import massive_box
 from hybrid_nbody.nbody.kernels.contract import PairForce
-from hybrid_nbody.nbody.kernels.gpu import peer_sums
+from hybrid_nbody.nbody.kernels.gpu import peer_rows, peer_sums
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import LEAST_BODIES
 from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES
 from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
@@ -55,7 +55,7 @@ def memory():
 def shared(request, monkeypatch, backend, memory):
     """The kernels and state of rank 1, and its sums with those of the others."""
     barrier = SimpleNamespace(argument=np.zeros(1, BARRIER))
-    monkeypatch.setattr(peer_sums, "PeerBarrier", lambda *arguments: barrier)
+    monkeypatch.setattr(peer_rows, "PeerBarrier", lambda *arguments: barrier)
     partition = Partition.weighted(LEAST_BODIES, request.param)
     mass = massive_box(LEAST_BODIES).mass.astype(float)
     state = make_state(backend, partition.share(1), mass)
@@ -70,7 +70,8 @@ def test_kernels_get_the_arguments_that_they_declare(backend, shared):
     velocity = backend.zeros((LEAST_BODIES, 3), "f8")
     sums.add_up(kernels.pair_jerks(state, velocity, np.zeros_like(state.velocity)))
     sums.wait()
-    found = [name for name in backend.launches if name in peer_sums.KERNELS]
+    kernels_of_ranks = peer_sums.KERNELS + peer_rows.KERNELS
+    found = [name for name in backend.launches if name in kernels_of_ranks]
     expected = ["push_rows", "add_up_accelerations", "clear"]
     expected += ["add_up_accelerations_and_jerks", "clear", "barrier"]
     assert found == expected

@@ -1,26 +1,9 @@
-// Sums over pairs that GPUs of one host add up, and rows that they share, in each other's memory.
+// Sums over pairs that GPUs of one host add up in each other's memory.
 //
 // Compiled with -DCHUNK, -DTHREADS and -DMOST_MOVES, as ``symmetric.cu``, and -DRANKS, the GPUs.
 
 #include "motion.cuh"
 #include "peer_barrier.cuh"
-
-extern "C" __global__ void barrier(const __grid_constant__ PeerBarrier barrier) {
-    wait_for_peers(barrier, 0);
-}
-
-// Write this rank's rows, `size` numbers from `first` on, to where the others have them; the last
-// block to be done waits for the other GPUs.
-extern "C" __global__ void push_rows(int rank, int first, int size, double *const *rows,
-                                     const __grid_constant__ PeerBarrier barrier) {
-    for (int i = blockIdx.x * THREADS + threadIdx.x; i < size; i += gridDim.x * THREADS) {
-        double number = rows[rank][(size_t)first + i];
-#pragma unroll
-        for (int other = 0; other < RANKS; ++other)
-            if (other != rank) rows[other][(size_t)first + i] = number;
-    }
-    if (is_last_block(barrier, gridDim.x)) wait_for_peers(barrier, 0);
-}
 
 // Return a sum of all ranks; `at` is where its first word lies. Adding is exact but for the words.
 template <int WORDS>

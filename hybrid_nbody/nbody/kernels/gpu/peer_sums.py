@@ -12,6 +12,7 @@ import numpy as np
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule, checksum
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
+from hybrid_nbody.nbody.kernels.gpu.peer_rows import PUSH_THREADS, PeerRows
 from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, Moves, StepGraphs
 from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 from hybrid_nbody.nbody.precision import CHUNK
@@ -19,7 +20,7 @@ from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
 from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport import peer_barrier
-from hybrid_nbody.parallel.transport.peer_barrier import Addresses, PeerBarrier
+from hybrid_nbody.parallel.transport.peer_barrier import Addresses
 
 if TYPE_CHECKING:
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
@@ -31,19 +32,9 @@ OPTIONS = (*FLUSH_DENORMALS, f"-I{peer_barrier.FOLDER}", f"-I{SOURCE.parent}")
 ADD_UP = {3: "add_up_accelerations", 6: "add_up_accelerations_and_jerks"}
 """Kernels by the components of their results."""
 
-KERNELS = ("barrier", "push_rows", *ADD_UP.values(), "clear", "move_and_push")
+KERNELS = (*ADD_UP.values(), "clear", "move_and_push")
 """They are loaded before any rank waits for another one: CUDA may load a kernel only when the GPU
 is idle."""
-
-PUSH_THREADS = 264 * THREADS
-"""Threads that write rows to other GPUs."""
-
-FORCE_SECONDS = 3600.0
-"""Time that a GPU waits for another one, whose share of the pairs may take much longer: a force on
-2^24 bodies takes more than a minute."""
-
-WHAT = "the sum of forces over all ranks"
-"""What ranks wait for each other in, for messages."""
 
 
 def defines(ranks: int) -> dict[str, int]:
@@ -85,31 +76,23 @@ class PeerSums:
         backend = kernels.backend
         self.kernels = kernels
         self.sources = sources
-        self.memory = memory
         self.rank = rank
         self.ranks = partition.size
-        self.own = partition.share(rank)
         self.first_bodies = backend.upload(np.array(partition.offsets, "i4"))
         self.no_result = backend.zeros(1, "f8")
-        self.found: dict[tuple[str, int], Array] = {}
         self.graphs: dict[bool, StepGraphs] = {}  # for short chunks, and for others
         self.module = CudaModule(backend, SOURCE, defines(self.ranks), OPTIONS)
         self.module.load(*KERNELS)
-        self.barrier = PeerBarrier(backend, memory, rank, self.ranks, WHAT, FORCE_SECONDS)
+        self.rows = PeerRows(backend, memory, partition, rank)
+        self.barrier = self.rows.barrier
 
     def wait(self) -> None:
         """See `SharedSums`."""
-        self.module.launch("barrier", THREADS, THREADS, self.barrier.argument)
+        self.rows.wait()
 
     def collect(self, rows: Array) -> None:
         """See `SharedSums`."""
-        where = (*self._own_numbers(rows.shape[1]), self._addresses(rows))
-        self.module.launch("push_rows", PUSH_THREADS, THREADS, *where, self.barrier.argument)
-
-    def _own_numbers(self, columns: int) -> tuple[np.int32, ...]:
-        """Return this rank, and the first of its numbers in rows and how many there are."""
-        size = (self.own.stop - self.own.start) * columns
-        return np.int32(self.rank), np.int32(self.own.start * columns), np.int32(size)
+        self.rows.push(rows)
 
     def add_up(self, sums: PairSums) -> None:
         """Add up the sums of all ranks, and clear this rank's when all have read them."""
@@ -122,7 +105,7 @@ class PeerSums:
         sources = self.sources
         share = (slots // CHUNK // self.ranks + 1) * CHUNK
         order = (sources.order, sources.chunks, sources.starts)
-        addresses = (self._addresses(sums.by_slot), self._results(sums), self.first_bodies)
+        addresses = (self.rows.addresses(sums.by_slot), self._results(sums), self.first_bodies)
         self.module.launch(
             ADD_UP[rows // sums.words],
             share,
@@ -165,22 +148,12 @@ class PeerSums:
 
     def _move_and_push(self, sums: PairSums, state: State, moves: Moves) -> None:
         """Kick, drift, share positions and clear the sums, in one kernel."""
-        bodies = (self._addresses(state.position), state.velocity, state.acceleration)
-        given = (*self._own_numbers(3), moves.argument, *bodies, *self._cleared(sums))
+        bodies = (self.rows.addresses(state.position), state.velocity, state.acceleration)
+        numbers = (np.int32(3 * self.rows.own.start), np.int32(state.velocity.size))
+        given = (np.int32(self.rank), *numbers, moves.argument, *bodies, *self._cleared(sums))
         self.module.launch("move_and_push", PUSH_THREADS, THREADS, *given, self.barrier.argument)
-
-    def _addresses(self, array: Array) -> Array:
-        """Return where each rank has this array; the first call is collective."""
-        return self._known(("array", array.data.ptr), array)
 
     def _results(self, sums: PairSums) -> Array:
         """Return where each rank has the results; one without bodies has none, and is not asked."""
         result = sums.result if sums.result.size else self.no_result
-        return self._known(("result", sums.by_slot.data.ptr), result)
-
-    def _known(self, key: tuple[str, int], array: Array) -> Array:
-        """Return addresses under a key, which is new on all ranks or on none."""
-        if key not in self.found:
-            addresses = self.memory.addresses(array)
-            self.found[key] = self.kernels.backend.upload(np.array(addresses, "u8"))
-        return self.found[key]
+        return self.rows.addresses(result, ("result", sums.by_slot.data.ptr))
