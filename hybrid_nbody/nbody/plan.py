@@ -4,6 +4,7 @@ from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
 from hybrid_nbody.nbody.config_output import BodyFrames
 from hybrid_nbody.nbody.forces.choice import AUTO, FMM, candidates, chosen
 from hybrid_nbody.nbody.forces.external import made_fields
+from hybrid_nbody.nbody.forces.tree.shares import MOST_BODIES
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.pace import in_words, of_a_step, seconds_of_force, seconds_of_step
 from hybrid_nbody.nbody.precision_range import warnings_of
@@ -103,7 +104,7 @@ def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:
         return [("method", choice.line)]
     step = seconds_of_step(force, config)
     whole = in_words(step * config.time.total_steps, config)
-    memory = _memory(number, choice.name == FMM)
+    memory = _memory(number, choice.name == FMM, workers.backends)
     method = f"{choice.line}; {of_a_step(step)} a step, {whole} in all{memory}"
     return [("method", method), *_faster(config, number, step, workers)]
 
@@ -122,12 +123,13 @@ def _faster(config: NBodyConfig, number: int, step: float, workers: Workers) -> 
     return [("note", f"gravity.solver: auto would take {choice.name}: {time}")]
 
 
-def _memory(number: int, is_tree: bool) -> str:
+def _memory(number: int, is_tree: bool, backends: tuple[str, ...]) -> str:
     """Return the memory of a force in words; nothing where it is little."""
     size = number * (TREE_BYTES_PER_BODY if is_tree else BYTES_OF_A_SOURCE)
     if size < MUCH_MEMORY:
         return ""
-    where = "in all" if is_tree else "at most on a rank"
+    is_shared = is_tree and not (set(backends) == {"gpu"} and number <= MOST_BODIES)
+    where = "in all" if is_shared else "at most on a rank"
     return f", {size / 1e9:.2g} GB of memory {where}"
 
 

@@ -82,6 +82,8 @@ def test_the_pace_of_this_machine_is_measured(alone):
 
 
 def test_the_memory_of_many_bodies_is_said():
-    assert _memory(1000, is_tree=False) == ""
-    assert _memory(N, is_tree=False) == ", 0.64 GB of memory at most on a rank"
-    assert _memory(N, is_tree=True) == ", 0.6 GB of memory in all"
+    assert _memory(1000, False, ("cpu",)) == ""
+    assert _memory(N, False, ("cpu",)) == ", 0.64 GB of memory at most on a rank"
+    assert _memory(N, True, ("cpu", "cpu")) == ", 0.6 GB of memory in all"
+    assert _memory(N, True, ("gpu", "gpu")) == ", 0.6 GB of memory at most on a rank"
+    assert _memory(10 * N, True, ("gpu", "gpu")) == ", 6 GB of memory in all"

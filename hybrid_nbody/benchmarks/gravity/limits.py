@@ -150,11 +150,13 @@ class Limits:
         tree: Any = force.tree.tree
         if kernel == NEAR:
             number = pairs_of(tree)
-            action = partial(tree.launches.on_blocks, "near_field", "add_nearby_accelerations")
+            kernel_of = ("near_field", "add_nearby_accelerations")
+            action = partial(tree.launches.on_blocks, *kernel_of, tree.memory.own)
             least = INSTRUCTIONS["single"][ACCELERATIONS]
         else:
             number = translations_of(tree)
-            action = partial(tree.launches.on_own_cells, "far_field", "add_far_field")
+            kernel_of = ("far_field", "add_far_field")
+            action = partial(tree.launches.on_own_cells, *kernel_of, tree.memory.own)
             least = instructions_of_translation(force.expansion.order)
         taken = timed(self.backend, action, self.repeats, stop)
         most = self.peak().ceiling(least)
@@ -194,7 +196,8 @@ def ceiling(peak: machine.Peak, precision: str, kernel: str) -> tuple[float, str
 def pairs_of(tree: Any) -> float:
     """Return the pairs of bodies in nearby leaves of a tree, each body with itself included."""
     work = tree.backend.zeros(tree.memory.bodies, "f8")
-    tree.launches.on_own_cells("sharing", "count_work", np.float64(0), work)
+    own = tree.memory.own
+    tree.launches.on_own_cells("sharing", "count_work", own, np.float64(0), work)
     return float((work - 1).sum())
 
 

@@ -11,6 +11,8 @@ from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.parts import Parts
 from hybrid_nbody.nbody.kernels.share import Share
 from hybrid_nbody.nbody.step_timer import Timer
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport.peer_barrier import Addresses
 
 MOST_BOUNDS = 2048
 """Bounds between which keys are counted, at most."""
@@ -56,10 +58,39 @@ class BodyMessages(NamedTuple):
     counts: NDArray[np.int64]
 
 
+class TreeShare(Protocol):
+    """A rank's share of the sums by a tree that each device of a host has whole; collective.
+
+    For each force `collect`, `add_up` and `gather` are called, in this order.
+    """
+
+    def cut(self, cuts: NDArray[np.int64]) -> None:
+        """Let shares begin about some bodies along the curve, which follow one another.
+
+        `cuts`, (S + 1,), begin with 0 and end with the number of all bodies.
+        """
+
+    def collect(self, bodies: Array) -> None:
+        """Share the bodies of this rank with the others; they are those of `count_cells`."""
+
+    def add_up(self, potentials: bool) -> None:
+        """Sum over all bodies at those of this rank's share."""
+
+    def gather(self, potentials: bool) -> Array:
+        """Return the sums at this rank's bodies, until the next call; see `sums_alone`."""
+
+    def work(self, pieces: int) -> NDArray[np.float64]:
+        """Return the work for this rank's share in each piece of the curve, after a force.
+
+        Pieces have the same number of bodies each, but for the last ones, which may have none.
+        """
+
+
 class DeviceTree(Protocol):
     """Sums over all bodies by a tree of cells, on the device of each rank, in units of the kernels.
 
-    A rank that is alone asks for `sums_alone`. Others sum the forces on the bodies of their shares:
+    A rank that is alone asks for `sums_alone`, the ranks of one host may ask for `share`. Others
+    sum the forces on the bodies of their shares, of a tree of which none has all bodies:
     the methods from `count_cells` on are called in the order of their definition for each force,
     `cell_rows` and `add_cells` as often as there are pieces; none talks to other ranks.
     """
@@ -72,6 +103,12 @@ class DeviceTree(Protocol):
 
         `bodies` are those of `count_cells`, the sums those of `sums`; they are NaN if one of the
         coordinates is not finite.
+        """
+
+    def share(self, memory: Addresses, partition: Partition, rank: int) -> TreeShare:
+        """Return this rank's share of a tree that each device of a host has whole; collective.
+
+        `memory` is that of all ranks' devices, `partition` that of the bodies.
         """
 
     def watch(self, timer: Timer | None) -> None:

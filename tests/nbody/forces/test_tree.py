@@ -1,6 +1,7 @@
 """The fast multipole method as the force of a run: bits over ranks, restarts, energy, refusals."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -130,6 +131,11 @@ def test_bits_of_any_bodies_do_not_depend_on_the_ranks(
     assert_same_bits(bodies, communicator, alone, weights, **settling)
 
 
+@cache
+def gpu_of(local_rank):
+    return make_backend("gpu", local_rank=local_rank)
+
+
 @pytest.mark.gpu
 @pytest.mark.mpi
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -139,14 +145,16 @@ def test_bits_of_any_bodies_do_not_depend_on_the_ranks(
 def test_bits_do_not_depend_on_the_ranks_of_gpus(
     communicator, alone, weights, set_of_bodies, softening, piece, settling, monkeypatch
 ):
+    """Of a tree that ranks divide among them."""
     monkeypatch.setattr(devices, "CELLS_OF_A_PIECE", piece)
+    monkeypatch.setattr(force, "MOST_BODIES", 0)
     bodies = {
         "a few": lambda: plummer(3, seed=3),
         "many": lambda: plummer(9000, seed=3),
         "clumps": lambda: clustered(9000, clusters=5),
         "crowded": lambda: Bodies(np.zeros((500, 3)), np.zeros((500, 3)), np.full(500, 1 / 500)),
     }[set_of_bodies]()
-    backend = make_backend("gpu")
+    backend = gpu_of(communicator.local_rank)
     options = {"backend": backend, "softening": softening} | settling
     assert_same_bits(bodies, communicator, alone, weights, **options)
 

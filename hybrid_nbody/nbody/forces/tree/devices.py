@@ -1,7 +1,9 @@
 """A tree over the bodies of all ranks on their devices.
 
-Every rank makes the cells that start at bodies of its parts and tells the others of them, so that
-all know all cells: about 15 bytes for a body, of the five hundred or so that its owner has.
+Where the ranks have GPUs of one host and few bodies, each has the whole tree; see `shares`.
+
+Else every rank makes the cells that start at bodies of its parts and tells the others of them, so
+that all know all cells: about 15 bytes for a body, of the five hundred or so that its owner has.
 The bodies of others that a rank needs follow from its lists of sources: those of nearby leaves,
 which travel while it computes the far field.
 
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.cuts import Cuts
+from hybrid_nbody.nbody.forces.tree.shares import SumsByShares
 from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
 from hybrid_nbody.nbody.forces.tree.turns import Turns
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
@@ -64,10 +67,15 @@ class TreeOnDevices:
         The tree on this rank's device.
     travels : Travels
         The way of bodies to the ranks that sum the forces on them.
+    by_shares : SumsByShares or None
+        The sums, where all ranks have the whole tree and no body travels.
     """
 
-    def __init__(self, tree: DeviceTree, travels: Travels) -> None:
+    def __init__(
+        self, tree: DeviceTree, travels: Travels, by_shares: SumsByShares | None = None
+    ) -> None:
         self.tree = tree
+        self.by_shares = by_shares
         self.travels = travels
         self.backend = travels.backend
         self.communicator = travels.communicator
@@ -81,6 +89,8 @@ class TreeOnDevices:
             sums = self.tree.sums_alone(bodies, potentials)
             timer.record("force")
             return sums
+        if self.by_shares:
+            return self.by_shares.sums(bodies, potentials, timer)
         sent = self.send(bodies)
         if sent is None:  # the guard names the body
             return self.backend.xp.full((len(bodies), 1 if potentials else 3), np.nan)

@@ -11,6 +11,7 @@ from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
 from hybrid_nbody.nbody.forces.tree.held import HeldBodies
+from hybrid_nbody.nbody.forces.tree.shares import MOST_BODIES, SumsByShares
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.kernels import (
     expansion_of,
@@ -18,6 +19,7 @@ from hybrid_nbody.nbody.kernels import (
     make_kernels,
     make_tree_sums,
 )
+from hybrid_nbody.nbody.kernels.device_tree import DeviceTree
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.state import make_state
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
@@ -219,4 +221,15 @@ def _make_tree(setup: ForceSetup, expansion: Expansion) -> Tree:
         sums = make_tree_sums(backend, expansion, law.eps2, mass)
         return DistributedTree(sums, Travels(sums, expansion.capacity, *ranks))
     tree = make_device_tree(backend, expansion, law.eps2, mass)
-    return TreeOnDevices(tree, Travels(tree, expansion.capacity, *ranks))
+    by_shares = _sums_by_shares(setup, tree)
+    return TreeOnDevices(tree, Travels(tree, expansion.capacity, *ranks), by_shares)
+
+
+def _sums_by_shares(setup: ForceSetup, tree: DeviceTree) -> SumsByShares | None:
+    """Return the sums by a tree that each device of a host has whole; None where none does."""
+    exchange = setup.exchange
+    memory = exchange.transport.peers
+    if exchange.alone or memory is None or setup.number > MOST_BODIES:
+        return None
+    share = tree.share(memory, exchange.partition, exchange.rank)
+    return SumsByShares(share, setup.communicator, setup.number)

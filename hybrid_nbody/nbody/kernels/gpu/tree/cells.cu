@@ -10,7 +10,6 @@
 #define THREADS 256
 #define SCANNERS 1024  // threads that add up what blocks have counted
 #define LEAST_EXTENT 0x1p-958  // as in cube.py
-#define NAN __int_as_float(0x7fc00000)
 
 // Fill the rows of bodies but for their masses: positions, and lengths of accelerations.
 extern "C" __global__ void fill_rows(int number, const double *position, const double *acceleration,

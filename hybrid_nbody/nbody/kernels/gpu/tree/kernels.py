@@ -13,6 +13,7 @@ from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.nbody.kernels.cube import Cube, box_around
 from hybrid_nbody.nbody.kernels.device_tree import BodyMessages, Counted, WantedBodies
 from hybrid_nbody.nbody.kernels.expansions import Expansion
+from hybrid_nbody.nbody.kernels.gpu.peer_rows import PeerRows
 from hybrid_nbody.nbody.kernels.gpu.tree.cells import CellMaker, Starts
 from hybrid_nbody.nbody.kernels.gpu.tree.curve import (
     Curve,
@@ -23,10 +24,13 @@ from hybrid_nbody.nbody.kernels.gpu.tree.curve import (
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import Launches
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, USED, row_type
 from hybrid_nbody.nbody.kernels.gpu.tree.passes import Passes
+from hybrid_nbody.nbody.kernels.gpu.tree.shared import SharedTree
 from hybrid_nbody.nbody.kernels.gpu.tree.whole import WholeTree
 from hybrid_nbody.nbody.kernels.parts import Parts
 from hybrid_nbody.nbody.kernels.share import Numbering, Share, numbering_of
 from hybrid_nbody.nbody.step_timer import Timer
+from hybrid_nbody.parallel.partition import Partition
+from hybrid_nbody.parallel.transport.peer_barrier import Addresses
 
 COUNTING_THREADS = 1 << 18
 """Most threads that count keys between bounds."""
@@ -67,6 +71,11 @@ class DeviceTree:
     def sums_alone(self, bodies: Array, potentials: bool) -> Array:
         """Return the sums over bodies that are all of this rank."""
         return self.whole.sums(bodies, potentials)
+
+    def share(self, memory: Addresses, partition: Partition, rank: int) -> SharedTree:
+        """Return this rank's share of a tree that each GPU of a host has whole; collective."""
+        peers = PeerRows(self.backend, memory, partition, rank)
+        return SharedTree(self.whole, peers, partition.total, self._pairs_of_a_source)
 
     def watch(self, timer: Timer | None) -> None:
         """Let a timer record the phases of `sums_alone` from here on; None ends that."""
@@ -255,12 +264,13 @@ class DeviceTree:
     def wanted(self, ranks: int) -> Array:
         """Return an array of a row for each rank, of which this rank's is filled."""
         flags = self.backend.zeros((ranks, self.numbering.total), "u1")
-        self.launches.on_own_cells("sharing", "mark_nearby", flags[self.numbering.share.rank])
+        own = flags[self.numbering.share.rank]
+        self.launches.on_own_cells("sharing", "mark_nearby", self.memory.own, own)
         return flags
 
     def find_expansions(self) -> None:
         """Find the expansions of distant sources about the cells that accept these."""
-        self.passes.find_expansions()
+        self.passes.find_expansions(self.numbering.own_counts)
 
     def count_messages(self, wanted: Array) -> WantedBodies:
         """Begin to count the bodies that ranks send each other, for what each of them wants."""
@@ -288,7 +298,8 @@ class DeviceTree:
         sent = [self.backend.xp.empty((number, n), self.memory.real) for n in (4, 3)]
         numbers = (np.int32(self.numbering.share.rank), np.int32(ranks))
         arguments = (*numbers, wanted.wanted, wanted.ends)
-        self.launches.on_own_cells("sharing", "fill_messages", *arguments, *sent)
+        own = self.memory.own
+        self.launches.on_own_cells("sharing", "fill_messages", own, *arguments, *sent)
         on_all = (self.memory.argument, *arguments)
         self.launches.on_bodies("place_messages", self.numbering.total, *on_all, module="sharing")
         return BodyMessages(sent, self._places_for(int(counts[1].sum())), *counts)
@@ -303,26 +314,33 @@ class DeviceTree:
 
     def evaluate_expansions(self, potentials: bool) -> None:
         """Find the sums over distant sources at the bodies."""
-        self.passes.evaluate_expansions(potentials)
+        self.passes.evaluate_expansions(self.numbering.own_counts, potentials)
 
     def sums(self, potentials: bool) -> Array:
         """Add the sums over nearby bodies; return the sums in the order that bodies came in."""
-        self.passes.add_near_field(potentials)
+        self.passes.add_near_field(self.numbering.own_counts, potentials)
         return self._unsorted(self.memory.arrays["sums"], 1 if potentials else 3)
 
     def work(self) -> Array:
         """Return the work for each body, (n, 1), in the order that bodies came in."""
         work = self.backend.xp.empty(self.numbering.share.number, "f8")
-        pairs = np.float64(PAIRS_OF_A_TERM * math.comb(self.expansion.order + 6, 6))
-        self.launches.on_own_cells("sharing", "count_work", pairs, work)
+        given = (np.float64(self._pairs_of_a_source), work)
+        self.launches.on_own_cells("sharing", "count_work", self.memory.own, *given)
         return self._unsorted(work, 1)
+
+    @property
+    def _pairs_of_a_source(self) -> float:
+        """Return how many pairs of bodies a source of an expansion takes as long as."""
+        return PAIRS_OF_A_TERM * math.comb(self.expansion.order + 6, 6)
 
     def _unsorted(self, rows: Array, columns: int) -> Array:
         """Return rows along the curve in the order that bodies came in."""
         xp = self.backend.xp
         number = self.numbering.share.number
         result = xp.empty((number, columns), "f8")
-        self.passes.unsort(rows, self._curve.order, xp.empty(number, "i4"), result)
+        places = xp.empty(number, "i4")
+        self.passes.find_places(self._curve.order, places)
+        self.passes.unsort(rows, places, result)
         return result
 
 

@@ -89,16 +89,16 @@ class Launches:
         """Launch a warp for each of a number of cells that ranks share."""
         self.modules["sharing"].launch(name, LANES * number, WARPS * LANES, *arguments)
 
-    def on_own_cells(self, module: str, name: str, *arguments: object) -> None:
-        """Launch a warp for each of this rank's cells."""
+    def on_own_cells(self, module: str, name: str, number: int, *arguments: object) -> None:
+        """Launch a warp for each of a number of this rank's cells."""
         warps = self.far_warps if name == "add_far_field" else WARPS
-        threads = LANES * self.memory.own
-        self.modules[module].launch(name, threads, warps * LANES, self.memory.argument, *arguments)
+        given = (self.memory.argument, *arguments)
+        self.modules[module].launch(name, LANES * number, warps * LANES, *given)
 
-    def on_blocks(self, module: str, name: str) -> None:
-        """Launch a block for each of this rank's cells."""
+    def on_blocks(self, module: str, name: str, number: int) -> None:
+        """Launch a block for each of a number of this rank's cells."""
         block = WARPS * LANES
-        self.modules[module].launch(name, block * self.memory.own, block, self.memory.argument)
+        self.modules[module].launch(name, block * number, block, self.memory.argument)
 
     def on_level(self, module: str, name: str, number: int, level: int) -> None:
         """Launch a warp for each of a number of this rank's cells of a level."""

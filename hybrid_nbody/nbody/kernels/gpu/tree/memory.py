@@ -40,12 +40,15 @@ POOL = ("pool", "used")
 LISTS = ("distant", "nearby", "waiting")
 TABLES = ("exponents", "inverse_factorial", "norm", "binomial")
 SHIFTS = ("down_start", "down_target", "down_power", "up_start", "up_source", "up_power")
-BY_LEVEL = ("own_first", "own_before", "base", "ends", "most")
+BY_LEVEL = ("own_first", "own_before", "base", "ends", "most", "most_taken")
 
 COUNTS = 1
 USED = COUNTS + LEVELS + 1
+SHARE = USED + 1
+REPORT = SHARE + LEVELS + 1
 """Places in a report, which begins with whether coordinates are finite: how many cells start on
-each level, and the units that lists take."""
+each level, the units that lists take, and how many cells of each level are of this rank's share of
+a tree that it has whole; and its length."""
 
 TREE = np.dtype(
     [
@@ -124,9 +127,9 @@ class TreeMemory:
         self.locals = 0
         self.own = 0
         self._sent = b""
-        report = backend.zeros(USED + 1, "i8")
+        report = backend.zeros(REPORT, "i8")
         report[:COUNTS] = 1
-        self.set(report=report, used=report[USED:], **constants)
+        self.set(report=report, used=report[USED:SHARE], **constants)
         self._make_bodies(0)
         self._make_low(0)
 

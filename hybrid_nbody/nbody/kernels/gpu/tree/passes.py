@@ -28,7 +28,7 @@ class Passes:
 
     def find_multipoles(self, counts: Counts) -> None:
         """Find the multipoles of cells, the leaves first."""
-        self.launches.on_own_cells("upward", "find_leaf_multipoles")
+        self.launches.on_own_cells("upward", "find_leaf_multipoles", number_of(counts))
         for level in reversed(range(depth_of(counts))):
             self.launches.on_parents("find_parent_multipoles", int(counts[level]), np.int32(level))
 
@@ -39,28 +39,35 @@ class Passes:
 
     def add_far_field(self, counts: Counts, potentials: bool) -> None:
         """Find the sums over the distant sources of cells."""
-        self.find_expansions()
+        self.find_expansions(counts)
         self.hand_down_expansions(counts)
-        self.evaluate_expansions(potentials)
+        self.evaluate_expansions(counts, potentials)
 
-    def find_expansions(self) -> None:
+    def find_expansions(self, counts: Counts) -> None:
         """Find the expansions of distant sources about the cells that accept these."""
-        self.launches.on_own_cells("far_field", "add_far_field")
+        self.launches.on_own_cells("far_field", "add_far_field", number_of(counts))
 
     def hand_down_expansions(self, counts: Counts) -> None:
         """Add the expansions of cells to those of their children, from the root on."""
         for level in range(1, depth_of(counts) + 1):
             self.launches.on_level("far_field", "shift_to_children", int(counts[level]), level)
 
-    def evaluate_expansions(self, potentials: bool) -> None:
+    def evaluate_expansions(self, counts: Counts, potentials: bool) -> None:
         """Find the values of the expansions at the bodies."""
-        self.launches.on_own_cells("far_field", f"evaluate_{_name(potentials)}")
+        kernel = f"evaluate_{_name(potentials)}"
+        self.launches.on_own_cells("far_field", kernel, number_of(counts))
 
-    def add_near_field(self, potentials: bool) -> None:
+    def add_near_field(self, counts: Counts, potentials: bool) -> None:
         """Add the sums over nearby bodies."""
-        self.launches.on_blocks("near_field", f"add_nearby_{_name(potentials)}")
+        kernel = f"add_nearby_{_name(potentials)}"
+        self.launches.on_blocks("near_field", kernel, number_of(counts))
 
-    def unsort(self, rows: Array, order: Array, places: Array, result: Array) -> None:
+    def find_places(self, order: Array, places: Array) -> None:
+        """Find the place of each body along the curve, whose order is given, (n,) of int32."""
+        number = len(order)
+        self.launches.on_bodies("find_places", number, np.int32(number), order, places)
+
+    def unsort(self, rows: Array, places: Array, result: Array) -> None:
         """Fill `result`, (n, k), with rows along the curve in the order that bodies came in.
 
         Gathering rows takes a third of the time of scattering them.
@@ -68,15 +75,11 @@ class Passes:
         Parameters
         ----------
         rows : (n, k) array of float64
-        order : (n,) array of int32
-            The bodies along the curve.
         places : (n,) array of int32
-            Memory for the place of each body there.
+            The place of each body along the curve.
         result : (n, k) array of float64
         """
-        number, columns = result.shape
-        self.launches.on_bodies("find_places", number, np.int32(number), order, places)
-        sizes = (np.int64(result.size), np.int32(columns))
+        sizes = (np.int64(result.size), np.int32(result.shape[1]))
         arguments = (self.memory.argument, *sizes, rows, places, result)
         self.launches.on_bodies("unsort", result.size, *arguments)
 
@@ -85,6 +88,11 @@ def depth_of(counts: Counts) -> int:
     """Return the deepest level that has cells."""
     filled = np.flatnonzero(counts)
     return int(filled[-1]) if len(filled) else 0
+
+
+def number_of(counts: Counts) -> int:
+    """Return the number of cells on all levels."""
+    return int(counts.sum())
 
 
 def _name(potentials: bool) -> str:

@@ -1,5 +1,5 @@
 // What ranks need of each other: where octants of cells begin, the rows of cells, and the bodies of
-// nearby leaves.
+// nearby leaves; and which cells of a tree that each of them has whole are whose.
 
 #include "tree.cuh"
 
@@ -199,4 +199,69 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
     near = over_warp(near, [](int a, int b) { return a + b; });
     for (int k = lane(); k < size; k += LANES)
         work[t.place[cell] + k] = 1 + near + ceil(pairs * far / size);
+}
+
+// The first of cells `from` to `to`, in order along the curve, for which a number is larger than that
+// of a body.
+__device__ inline int first_above(const int *numbers, int from, int to, int body) {
+    while (from < to) {
+        int middle = from + (to - from) / 2;
+        if (numbers[middle] <= body)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+// The first body of the leaf that holds a body, of a tree that has all bodies.
+__device__ inline int start_of_leaf(const Tree &t, int body) {
+    if (body >= t.bodies) return t.bodies;
+    int cell = 0;
+    while (!is_leaf(t, cell)) cell = first_above(t.last, t.child[cell], t.end[cell], body);
+    return t.first[cell];
+}
+
+// Take the cells that hold bodies of this rank's share of a tree that it has whole, if there is memory
+// for them; report how many there are on each level. Shares begin at the leaves that hold the bodies
+// `cuts`; bounds[rank]: at which body. A thread takes a level.
+extern "C" __global__ void take_share(Tree *tree, int rank, int ranks, const int *cuts, int *bounds) {
+    __shared__ int counts[LEVELS + 1];
+    const Tree t = *tree;
+    int level = threadIdx.x;
+    for (int k = threadIdx.x; k <= ranks; k += blockDim.x)
+        bounds[k] = t.cells > 0 ? start_of_leaf(t, cuts[k]) : 0;
+    __syncthreads();
+    int begin = bounds[rank], end = bounds[rank + 1], first = 0;
+    bool fits = true;
+    if (level <= LEVELS) {
+        int from = tree->base[level], to = level < LEVELS ? tree->base[level + 1] : t.cells;
+        first = first_above(t.last, from, to, begin);
+        int behind = first_above(t.first, first, to, end - 1);
+        counts[level] = begin < end ? behind - first : 0;
+        tree->report[SHARE + level] = counts[level];
+        fits = counts[level] <= tree->most_taken[level];
+    }
+    fits = __syncthreads_and(fits);
+    if (level > LEVELS) return;
+    int before = 0;
+    for (int above = 0; fits && above < level; ++above) before += counts[above];
+    tree->own_first[level] = first;
+    tree->own_before[level] = before;
+    if (level < LEVELS) return;
+    tree->own = tree->own_before[LEVELS + 1] = fits ? before + counts[LEVELS] : 0;
+}
+
+// Gather the sums at this rank's bodies, from `first` on, from the ranks that have summed them; a thread
+// takes a number. Where coordinates are not finite, nor is the result.
+extern "C" __global__ void gather_sums(const Tree *tree, int first, long long numbers, int columns,
+                                       const int *places, const int *bounds,
+                                       const double *const *sums, double *result) {
+    long long k = blockIdx.x * (long long)THREADS + threadIdx.x;
+    if (k >= numbers) return;
+    result[k] = NAN;
+    if (!tree->report[FINITE]) return;
+    int place = places[first + k / columns], rank = 0;
+    while (place >= bounds[rank + 1]) ++rank;
+    result[k] = __ldcg(sums[rank] + columns * (size_t)place + k % columns) + 0.0;  // never -0.0
 }

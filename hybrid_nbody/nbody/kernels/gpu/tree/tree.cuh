@@ -23,6 +23,7 @@ constexpr int TERMS = (ORDER + 1) * (ORDER + 2) * (ORDER + 3) / 6;
 constexpr int PITCH = (TERMS + 3) / 4 * 4;  // of a row of multipoles
 
 #define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fc00000)
 
 struct Point {
     double x, y, z, mass;
@@ -86,11 +87,13 @@ struct Tree {
     int base[LEVELS + 1];        // the first cell that starts at a body of this rank
     int ends[LEVELS + 1];        // the body behind the cell that holds this rank's last one
     int most[LEVELS + 1];        // cells of this rank that there is memory for
+    int most_taken[LEVELS + 1];  // the same of the cells whose sources it finds
 };
 
-// Places in `Tree::report`: whether all coordinates are finite, and the cells of each level that start
-// at bodies of this rank.
-enum Report { FINITE, COUNTS };
+// Places in `Tree::report`: whether all coordinates are finite, the cells of each level that start at
+// bodies of this rank, the units of the pool that are taken or wanted, and the cells of each level whose
+// sources this rank finds of a tree that it has whole.
+enum Report { FINITE, COUNTS, USED = COUNTS + LEVELS + 1, SHARE };
 
 __device__ inline bool is_leaf(const Tree &t, int cell) { return t.end[cell] == 0; }
 

@@ -21,8 +21,8 @@ from hybrid_nbody.nbody.kernels.gpu.tree.curve import (
     CurveMemory,
     curve_memory,
 )
-from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, USED
-from hybrid_nbody.nbody.kernels.gpu.tree.passes import Counts, Passes
+from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, REPORT, USED
+from hybrid_nbody.nbody.kernels.gpu.tree.passes import Counts, Passes, number_of
 from hybrid_nbody.nbody.kernels.share import NONE, Share, whole_share
 from hybrid_nbody.nbody.step_timer import NullTimer, Timer
 
@@ -58,8 +58,8 @@ class BodyMemory(NamedTuple):
     starts : Starts
     parts : PartLevels
         There are none.
-    accelerations, potentials : (N, 3) and (N, 1) arrays of float64
-        The results.
+    accelerations, potentials : (n, 3) and (n, 1) arrays of float64
+        The results, at the bodies for which they are wanted.
     """
 
     curve: CurveMemory
@@ -67,6 +67,10 @@ class BodyMemory(NamedTuple):
     parts: PartLevels
     accelerations: Array
     potentials: Array
+
+    def result(self, potentials: bool) -> Array:
+        """Return the potentials, or the accelerations."""
+        return self.potentials if potentials else self.accelerations
 
 
 class WholeTree:
@@ -100,11 +104,16 @@ class WholeTree:
         self.phases: Timer | None = None
         self._arrays: BodyMemory | None = None
         self._recorded: dict[tuple[int, int, bool], Halves] = {}
-        self._report: NDArray[np.int64] = backend.pinned(USED + 1, "i8")
+        self._report: NDArray[np.int64] = backend.pinned(REPORT, "i8")
 
     def sums(self, bodies: Array, potentials: bool) -> Array:
         """Return the sums in the order of the bodies, until the next call; see `DeviceTree`."""
-        arrays = self._provide(bodies)
+        arrays = self._provide(bodies, known=bodies.shape[1] > 4)
+        self._sum(bodies, arrays, potentials)
+        return arrays.result(potentials)
+
+    def _sum(self, bodies: Array, arrays: BodyMemory, potentials: bool) -> None:
+        """Queue the kernels of a force, until there is memory for all that they find."""
         while True:
             work = self._work(bodies, arrays, potentials)
             work.find_sources()
@@ -112,30 +121,34 @@ class WholeTree:
             work.add_fields()
             self.backend.wait(reported)
             if self._fits():
-                return arrays.potentials if potentials else arrays.accelerations
+                return
 
-    def _provide(self, bodies: Array) -> BodyMemory:
+    def _provide(self, bodies: Array, known: bool) -> BodyMemory:
         """Return memory for bodies, and let the device know their number and limits."""
-        number, columns = bodies.shape
-        if self._arrays is None or len(self._arrays.potentials) != number:
+        number = len(bodies)
+        if self._arrays is None or len(self._arrays.curve.curve.keys) != number:
             share = whole_share(number, LEVELS + 1)
-            self._arrays = self._make_arrays(share)
+            self._arrays = self._make_arrays(share, self._number_of_results(number))
             self.memory.fit_bodies(share)
             self.memory.set(keys=self._arrays.curve.curve.keys)
-        self.maker.set_limits(number, known=columns > 4)
+        self.maker.set_limits(number, known)
         self._send()
         return self._arrays
 
-    def _make_arrays(self, share: Share) -> BodyMemory:
-        """Return memory for all bodies."""
+    def _number_of_results(self, number: int) -> int:
+        """Return at how many of a number of bodies sums are wanted."""
+        return number
+
+    def _make_arrays(self, share: Share, results: int) -> BodyMemory:
+        """Return memory for all bodies, and for a number of results."""
         xp = self.backend.xp
         number = share.number
         return BodyMemory(
             curve=curve_memory(self.backend, number),
             starts=self.maker.starts_memory(number),
             parts=self.maker.parts_of(share),
-            accelerations=xp.empty((number, 3), "f8"),
-            potentials=xp.empty((number, 1), "f8"),
+            accelerations=xp.empty((results, 3), "f8"),
+            potentials=xp.empty((results, 1), "f8"),
         )
 
     def _send(self) -> None:
@@ -172,15 +185,17 @@ class WholeTree:
         self._sort(bodies, arrays)
         timer.record("sort")
         self._grow(bodies, arrays)
+        self._take_share()
         timer.record("tree")
-        self.passes.find_sources(self.most)
+        self.passes.find_sources(self.taken)
         timer.record("lists")
 
     def _add_fields(self, arrays: BodyMemory, potentials: bool, timer: Timer) -> None:
         """Queue the kernels of the sums, phase by phase."""
-        self.passes.add_far_field(self.most, potentials)
+        self.passes.add_far_field(self.taken, potentials)
         timer.record("far")
-        self._add_near_field(arrays, potentials)
+        self.passes.add_near_field(self.taken, potentials)
+        self._bring_back(arrays, potentials)
         timer.record("near")
 
     def _sort(self, bodies: Array, arrays: BodyMemory) -> None:
@@ -197,15 +212,24 @@ class WholeTree:
         self.maker.number_cells()
         self.maker.make(len(bodies), starts)
         self.maker.sort_bodies(bodies, curve)
-        self.passes.link("link_cells", self.memory.own)
+        self.passes.link("link_cells", number_of(self.most))
         self.passes.find_multipoles(self.most)
 
-    def _add_near_field(self, arrays: BodyMemory, potentials: bool) -> None:
-        """Add the sums over nearby bodies, and bring all into the order that bodies came in."""
-        self.passes.add_near_field(potentials)
-        result = arrays.potentials if potentials else arrays.accelerations
-        curve = arrays.curve
-        self.passes.unsort(self.memory.arrays["sums"], curve.curve.order, curve.places, result)
+    def _bring_back(self, arrays: BodyMemory, potentials: bool) -> None:
+        """Bring the sums into the order that bodies came in."""
+        places = arrays.curve.places
+        self.passes.find_places(arrays.curve.curve.order, places)
+        self.passes.unsort(self.memory.arrays["sums"], places, arrays.result(potentials))
+
+    # ---- The cells whose sources are found: all --------------------------------------------------
+
+    @property
+    def taken(self) -> Counts:
+        """Return how many there are on each level, or more."""
+        return self.most
+
+    def _take_share(self) -> None:
+        """Let the device know which they are."""
 
     # ---- Memory ----------------------------------------------------------------------------------
 
@@ -221,10 +245,19 @@ class WholeTree:
 
     def _provide_cells(self, counts: Counts) -> None:
         """Provide for some more cells than these."""
-        headroom = np.where(counts > 0, counts // HEADROOM + HEADROOM_CELLS, 0)
-        self.most = np.maximum(self.most, counts + headroom)
-        total = int(self.most.sum())
+        self.most = np.maximum(self.most, with_headroom(counts))
         self.memory.numbers["most"] = self.most
-        self.memory.fit_cells(total, total)
+        self._fit_cells()
+
+    def _fit_cells(self) -> None:
+        """Provide for as many cells as kernels are launched for."""
+        self.memory.fit_cells(number_of(self.most), number_of(self.taken))
         self.memory.foresee_lists()
         self._send()
+
+
+def with_headroom(counts: Counts) -> Counts:
+    """Return some more cells of each level that has any."""
+    headroom = np.where(counts > 0, counts // HEADROOM + HEADROOM_CELLS, 0)
+    result: Counts = counts + headroom
+    return result

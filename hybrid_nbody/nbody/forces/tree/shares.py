@@ -1,0 +1,84 @@
+"""Sums by a tree that each device of one host has whole, shared out among the ranks by their work.
+
+No bit depends on where the shares begin.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hybrid_nbody.backends.base import Array
+from hybrid_nbody.nbody.forces.tree.turns import Turns
+from hybrid_nbody.nbody.kernels.device_tree import TreeShare
+from hybrid_nbody.nbody.step_timer import Timer
+from hybrid_nbody.parallel.communicator import Communicator
+
+MOST_BODIES = 1 << 22
+"""Bodies of which each device of a host has the whole tree, at most: memory for more of them is
+shared out, too, and their steps take longer than the messages that this needs."""
+
+PIECES = 1024
+"""Pieces of the curve, with the same number of bodies each, for which work is counted."""
+
+
+class SumsByShares:
+    """Sums over the bodies of all ranks of a host; every method is collective.
+
+    Parameters
+    ----------
+    tree : TreeShare
+        This rank's share of the tree.
+    communicator : Communicator
+    number : int
+        Of all bodies.
+    """
+
+    def __init__(self, tree: TreeShare, communicator: Communicator, number: int) -> None:
+        self.tree = tree
+        self.communicator = communicator
+        self.number = number
+        self.turns = Turns()
+        self._cut(np.ones(PIECES))
+
+    def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
+        """Return the sums at this rank's bodies; see `DistributedTree.sums`."""
+        self.tree.collect(bodies)
+        timer.record("exchange")
+        self.tree.add_up(potentials)
+        timer.record("force")
+        sums = self.tree.gather(potentials)
+        timer.record("exchange")
+        if self.turns.is_near:
+            self._cut(self.communicator.sum(self.tree.work(PIECES)))
+        self.turns.go_on()
+        return sums
+
+    def _cut(self, work: NDArray[np.float64]) -> None:
+        """Let the shares of the next forces take the same time, for the work of each piece."""
+        self.tree.cut(cuts_of(work, self.number, self.communicator.size))
+
+
+def cuts_of(work: NDArray[np.float64], number: int, ranks: int) -> NDArray[np.int64]:
+    """Return the bodies along the curve at which the shares of ranks begin, and their number.
+
+    Parameters
+    ----------
+    work : (P,) array of float64
+        For the bodies of each piece of the curve; all pieces but the last ones have as many.
+    number : int
+        Of the bodies.
+    ranks : int
+        Of the shares.
+
+    Returns
+    -------
+    (S + 1,) array of int64
+    """
+    if not work.any():  # nobody could be placed
+        work = np.ones_like(work)
+    of_a_piece = -(-number // len(work))
+    ends = np.minimum(np.arange(len(work) + 1) * of_a_piece, number)
+    done = np.append(0.0, np.cumsum(work))
+    wanted = done[-1] * np.arange(ranks + 1) / ranks
+    cuts: NDArray[np.int64] = np.interp(wanted, done, ends).astype(np.int64)
+    cuts[0], cuts[-1] = 0, number  # pieces at the ends may be without work
+    return cuts
