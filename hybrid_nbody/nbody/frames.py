@@ -141,7 +141,7 @@ class Frames:
 
     def _of_chosen(self, field: Field) -> Field:
         shape = (self.chosen.number, *field.shape[1:])
-        return replace(field, shape=shape, index=self.chosen.index, array=None)
+        return replace(field, shape=shape, index=self.chosen.index, gather=None, array=None)
 
     def _rows(self, array: Array) -> Array:
         """Return the chosen rows in the precision of the frames: a new array on the device."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.timing import begin
+from hybrid_nbody.downloads import Download
 from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies, LocalBodies
 from hybrid_nbody.nbody.copies import Motions, StateCopies
@@ -254,8 +255,21 @@ class NBodyModel:
             host=lambda start, stop: self.backend.download(array[start:stop]),
             role=role,
             start=lambda: self.backend.start_download(array),
+            gather=partial(self._gather, array) if self._gathers else None,
             array=array,
         )
+
+    @property
+    def _gathers(self) -> bool:
+        """Return whether rows of several ranks travel between their devices."""
+        return self.exchange.recordable and not self.exchange.alone
+
+    def _gather(self, array: Array) -> Download:
+        """Begin to copy the rows of all ranks; see `Field.gather`."""
+        rows = self.backend.xp.empty((self.number, 3), "f8")
+        rows[self.exchange.own] = array
+        self.exchange.collect(rows)
+        return self.backend.hand_over(rows)
 
     def _constant(self, name: str, description: str, units: str, array: NDArray[Any]) -> Field:
         """Return a field of one number a body, kept on the host."""

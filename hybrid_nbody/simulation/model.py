@@ -85,6 +85,9 @@ class Field:
     start : callable, optional
         ``start()`` begins a copy of all of this rank's rows, which later steps neither wait for nor
         change.
+    gather : callable, optional
+        ``gather()`` begins the same copy of the rows of all ranks, for the root, where these travel
+        between devices without the hosts; collective.
     check : callable, optional
         ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row
         is. The guard looks at them in place of the rows themselves.
@@ -106,6 +109,7 @@ class Field:
     role: Role = Role.FRAME
     check: Callable[[int, int], np.ndarray] | None = None
     start: Callable[[], Download] | None = None
+    gather: Callable[[], Download] | None = None
     array: Any = None
     part_of: PartOf | None = None
 

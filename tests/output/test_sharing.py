@@ -1,9 +1,11 @@
 """Rows that ranks write while steps go on: as they were when a copy was begun."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from hybrid_nbody.downloads import Download
+from hybrid_nbody.downloads import Download, OnHost
 from hybrid_nbody.output.sharing import begin_on_root, own_rows, own_share
 from hybrid_nbody.parallel import rows
 from hybrid_nbody.parallel.partition import Partition
@@ -111,6 +113,16 @@ def test_the_root_gets_the_rows_as_they_were(communicator, monkeypatch, kind):
     expected = whole() if communicator.is_root else whole()[:0]
     assert found.tolist() == expected.tolist()
     assert [copy.asked for copy in device.copies] == [min(len(device.rows), 1)]
+
+
+@pytest.mark.mpi(min_size=2)
+def test_no_rank_copies_what_devices_gather(communicator):
+    device = Device(communicator, [1.0] * communicator.size)
+    field = replace(device.field(), gather=lambda: OnHost(whole()))
+    on_root = begin_on_root(field, communicator)
+    device.step()
+    assert on_root().rows().tolist() == whole().tolist()
+    assert device.copies == []
 
 
 @pytest.mark.mpi
