@@ -21,6 +21,10 @@ class PaperArray(np.ndarray):
 
     data = property(lambda self: SimpleNamespace(ptr=self.ctypes.data))
 
+    def set(self, host, stream=None):
+        """Take what the host has."""
+        self[:] = host
+
 
 class PaperGpu(Backend):
     """Arrays are NumPy's; nothing is computed.
@@ -146,6 +150,8 @@ KINDS = {
     "Moves": np.dtype(f"V{MOVES.itemsize}"),
     "Motion": np.dtype("f8"),
     "PeerBarrier": BARRIER,
+    "Tree": np.dtype("u1"),
+    "Key": np.dtype("u8"),
 }
 """Types of arguments other than the working type."""
 
@@ -169,9 +175,14 @@ def kind_of(text, real):
     return KINDS.get(re.search(r"(\w+) ?\*?\w+$", text)[1], real)
 
 
+def is_unsigned(argument, kind):
+    """Return whether an argument differs from its type in that it has no sign, or has one."""
+    return {argument.dtype.kind, kind.kind} == {"i", "u"} and argument.itemsize == kind.itemsize
+
+
 def check_argument(argument, kind, pointer, text):
     """Compare what is handed over with the type that the kernel declares; called very often."""
-    assert argument.dtype is kind or argument.dtype == kind, text
+    assert argument.dtype is kind or argument.dtype == kind or is_unsigned(argument, kind), text
     if argument.ndim == 0:
         assert not pointer, text
         return

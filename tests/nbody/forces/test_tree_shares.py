@@ -1,6 +1,7 @@
 """Sums by a tree that each GPU of a host has whole: where shares begin, and bits on any ranks."""
 
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,8 @@ from support.bodies import clustered, make_backend, make_model, whole
 from support.tree_forces import make_force
 
 from hybrid_nbody.nbody.bodies import Bodies
-from hybrid_nbody.nbody.forces.tree.shares import PIECES, cuts_of
+from hybrid_nbody.nbody.forces.tree.force import _sums_by_shares
+from hybrid_nbody.nbody.forces.tree.shares import MOST_BODIES, PIECES, cuts_of
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.step_timer import NullTimer
 
@@ -41,6 +43,20 @@ def test_shares_take_the_same_work():
 
 def test_shares_are_equal_where_no_work_was_counted():
     np.testing.assert_array_equal(cuts_of(np.zeros(PIECES), 4 * PIECES, 2)[:2], [0, 2 * PIECES])
+
+
+@pytest.mark.parametrize(
+    "exchange, number",
+    [
+        (SimpleNamespace(alone=True, transport=None), 5),
+        (SimpleNamespace(alone=False, transport=SimpleNamespace(peers=None)), 5),
+        (SimpleNamespace(alone=False, transport=SimpleNamespace(peers="all")), MOST_BODIES + 1),
+    ],
+    ids=["one rank", "no memory of others", "too many"],
+)
+def test_nobody_has_the_whole_tree(exchange, number):
+    setup = SimpleNamespace(exchange=exchange, number=number)
+    assert _sums_by_shares(setup, tree=None) is None
 
 
 # ---- On GPUs -------------------------------------------------------------------------------------

@@ -228,8 +228,7 @@ def _make_tree(setup: ForceSetup, expansion: Expansion) -> Tree:
 def _sums_by_shares(setup: ForceSetup, tree: DeviceTree) -> SumsByShares | None:
     """Return the sums by a tree that each device of a host has whole; None where none does."""
     exchange = setup.exchange
-    memory = exchange.transport.peers
-    if exchange.alone or memory is None or setup.number > MOST_BODIES:
+    if exchange.alone or setup.number > MOST_BODIES or exchange.transport.peers is None:
         return None
-    share = tree.share(memory, exchange.partition, exchange.rank)
+    share = tree.share(exchange.transport.peers, exchange.partition, exchange.rank)
     return SumsByShares(share, setup.communicator, setup.number)
