@@ -115,7 +115,7 @@ class Trajectory:
         fields = fields_of(model, *SHARED_ROLES)
         pieces = {field.name: all_on_root(field, self.communicator).rows() for field in fields}
         self.communicator.only_on_root(lambda: self._begin_files(listing, pieces, rows))
-        self._head = self.communicator.broadcast(self._head)
+        self._tell_start()
 
     def _begin_files(
         self, listing: Listing, shared: Mapping[str, NDArray[Any]], rows: Table | None
@@ -166,7 +166,7 @@ class Trajectory:
             On every rank, if a file cannot be read or written for another reason.
         """
         self.communicator.only_on_root(lambda: self._reopen(model, header, without))
-        self._head = self.communicator.broadcast(self._head)
+        self._tell_start()
 
     def _reopen(self, model: Model, header: Mapping[str, object], without: Collection[str]) -> None:
         listing = self.cut(model.step, without)
@@ -202,6 +202,11 @@ class Trajectory:
         self._head = listing.head
         self._writer = PartWriter(self.path, listing, self.others, self._waits)
 
+    def _tell_start(self) -> None:
+        """Let all ranks know what the root has opened."""
+        start = (self._head, self._last_frame, self._last_row)
+        self._head, self._last_frame, self._last_row = self.communicator.broadcast(start)
+
     # --- writing ----------------------------------------------------------------------------------
 
     def write_frame(self, model: Model) -> None:
@@ -213,7 +218,7 @@ class Trajectory:
 
         Both are collective. Nothing is added if the last frame is of this step.
         """
-        if self.communicator.broadcast(self._last_frame) == model.step:
+        if self._last_frame == model.step:
             return _nothing
         self._last_frame = model.step
         clock = _clock(model)
@@ -267,7 +272,7 @@ class Trajectory:
 
     def write_diagnostics(self, model: Model, values: Mapping[str, ArrayLike]) -> None:
         """Add a row of diagnostics, which all ranks know, unless the last row is of this step."""
-        if self.communicator.broadcast(self._last_row) == model.step:
+        if self._last_row == model.step:
             return
         self._last_row = model.step
         row = {name: np.asarray(value, np.float64) for name, value in values.items()}

@@ -23,6 +23,7 @@ from hybrid_nbody.nbody.kernels.gpu.tree.launches import FOLDER
 from hybrid_nbody.nbody.precision import PRECISIONS
 
 PEAK = Peak(single=30e12, double=15e12, roots=4e12, copy=4e12)
+CELLS = 4
 PAIRS = 40
 TRANSLATIONS = 6
 SECONDS = {"pack": 2e-5, "combine": 1e-5, "pack_moving": 3e-5}
@@ -39,7 +40,8 @@ def paper_tree(backend, problem, precision, accuracy):
     """Return a force by a tree of four cells on paper: lists of distant cells in segments."""
     number = problem.number
 
-    def launch(module, name, *arguments):
+    def launch(module, name, number, *arguments):
+        assert number == CELLS
         assert f"{name}(const Tree *tree" in (FOLDER / f"{module}.cu").read_text()
         backend.clock += SUM
         if name == "count_work":
@@ -51,7 +53,9 @@ def paper_tree(backend, problem, precision, accuracy):
         launches=SimpleNamespace(on_blocks=launch, on_own_cells=launch),
         whole=SimpleNamespace(cells=3),
         memory=SimpleNamespace(
-            bodies=number, arrays={"pool": pool, "distant": np.array([0, -1, 3, 0])}
+            bodies=number,
+            own=CELLS,
+            arrays={"pool": pool, "distant": np.array([0, -1, 3, 0])},
         ),
     )
     return SimpleNamespace(
