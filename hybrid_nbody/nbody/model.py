@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.timing import begin
-from hybrid_nbody.downloads import Download
 from hybrid_nbody.nbody import diagnostics
 from hybrid_nbody.nbody.bodies import Bodies, LocalBodies
 from hybrid_nbody.nbody.copies import Motions, StateCopies
 from hybrid_nbody.nbody.diagnostics import Values
 from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.frames import EVERYTHING, Shown
+from hybrid_nbody.nbody.gathering import Gathering
 from hybrid_nbody.nbody.integrators.base import Integrator
 from hybrid_nbody.nbody.kernels import make_measuring
 from hybrid_nbody.nbody.kernels.measured import MANY, MeasuredBodies, Measuring
@@ -245,6 +245,7 @@ class NBodyModel:
 
     def _vector(self, name: str, units: str, array: Array, role: Role) -> Field:
         """Return a field of three components on the device."""
+        gathering = self._gathering
         return Field(
             name=f"bodies/{name}",
             shape=(self.number, 3),
@@ -255,21 +256,13 @@ class NBodyModel:
             host=lambda start, stop: self.backend.download(array[start:stop]),
             role=role,
             start=lambda: self.backend.start_download(array),
-            gather=partial(self._gather, array) if self._gathers else None,
+            gather=partial(gathering.begin, array) if gathering.is_fast else None,
             array=array,
         )
 
-    @property
-    def _gathers(self) -> bool:
-        """Return whether rows of several ranks travel between their devices."""
-        return self.exchange.recordable and not self.exchange.alone
-
-    def _gather(self, array: Array) -> Download:
-        """Begin to copy the rows of all ranks; see `Field.gather`."""
-        rows = self.backend.xp.empty((self.number, 3), "f8")
-        rows[self.exchange.own] = array
-        self.exchange.collect(rows)
-        return self.backend.hand_over(rows)
+    @cached_property
+    def _gathering(self) -> Gathering:
+        return Gathering(self.backend, self.exchange)
 
     def _constant(self, name: str, description: str, units: str, array: NDArray[Any]) -> Field:
         """Return a field of one number a body, kept on the host."""

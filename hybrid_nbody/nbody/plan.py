@@ -4,7 +4,7 @@ from hybrid_nbody.nbody.config import ActivityMap, NBodyConfig
 from hybrid_nbody.nbody.config_output import BodyFrames
 from hybrid_nbody.nbody.forces.choice import AUTO, FMM, candidates, chosen
 from hybrid_nbody.nbody.forces.external import made_fields
-from hybrid_nbody.nbody.forces.tree.shares import MOST_BODIES
+from hybrid_nbody.nbody.forces.tree.shares import MOST_WHOLE
 from hybrid_nbody.nbody.integrators.registry import INTEGRATORS
 from hybrid_nbody.nbody.pace import in_words, of_a_step, seconds_of_force, seconds_of_step
 from hybrid_nbody.nbody.precision_range import warnings_of
@@ -128,9 +128,14 @@ def _memory(number: int, is_tree: bool, backends: tuple[str, ...]) -> str:
     size = number * (TREE_BYTES_PER_BODY if is_tree else BYTES_OF_A_SOURCE)
     if size < MUCH_MEMORY:
         return ""
-    is_shared = is_tree and not (set(backends) == {"gpu"} and number <= MOST_BODIES)
-    where = "in all" if is_shared else "at most on a rank"
+    is_divided = is_tree and not _may_be_whole(number, backends)
+    where = "in all" if is_divided else "at most on a rank"
     return f", {size / 1e9:.2g} GB of memory {where}"
+
+
+def _may_be_whole(number: int, backends: tuple[str, ...]) -> bool:
+    """Return whether each of several GPUs has the whole tree, if they are of one host."""
+    return len(backends) > 1 and set(backends) == {"gpu"} and number <= MOST_WHOLE
 
 
 def _work(config: NBodyConfig, number: int) -> str:

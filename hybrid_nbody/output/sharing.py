@@ -95,8 +95,7 @@ def all_on_root(field: Field, communicator: Communicator) -> Download:
 def begin_on_root(field: Field, communicator: Communicator) -> Callable[[], Download]:
     """Begin a copy of this rank's rows; return what does the rest of `all_on_root`.
 
-    Both are collective; devices go on between them. What other ranks than the root get is not asked
-    for its rows.
+    Both are collective; devices go on between them.
     """
     if communicator.size == 1:
         copy = all_on_root(field, communicator)

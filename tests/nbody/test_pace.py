@@ -82,8 +82,10 @@ def test_the_pace_of_this_machine_is_measured(alone):
 
 
 def test_the_memory_of_many_bodies_is_said():
-    assert _memory(1000, False, ("cpu",)) == ""
-    assert _memory(N, False, ("cpu",)) == ", 0.64 GB of memory at most on a rank"
-    assert _memory(N, True, ("cpu", "cpu")) == ", 0.6 GB of memory in all"
-    assert _memory(N, True, ("gpu", "gpu")) == ", 0.6 GB of memory at most on a rank"
-    assert _memory(10 * N, True, ("gpu", "gpu")) == ", 6 GB of memory in all"
+    one, two = ("gpu",), ("gpu", "gpu")
+    assert _memory(1000, is_tree=False, backends=one) == ""
+    assert _memory(N, is_tree=False, backends=two) == ", 0.64 GB of memory at most on a rank"
+    assert _memory(N, is_tree=True, backends=one) == ", 0.6 GB of memory in all"
+    assert _memory(N, is_tree=True, backends=two) == ", 0.6 GB of memory at most on a rank"
+    assert _memory(10 * N, is_tree=True, backends=two) == ", 6 GB of memory in all"
+    assert _memory(N, is_tree=True, backends=("cpu", "cpu")) == ", 0.6 GB of memory in all"

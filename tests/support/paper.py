@@ -175,14 +175,14 @@ def kind_of(text, real):
     return KINDS.get(re.search(r"(\w+) ?\*?\w+$", text)[1], real)
 
 
-def is_unsigned(argument, kind):
-    """Return whether an argument differs from its type in that it has no sign, or has one."""
+def differ_in_sign(argument, kind):
+    """Return whether of an argument and its type one is an integer without a sign."""
     return {argument.dtype.kind, kind.kind} == {"i", "u"} and argument.itemsize == kind.itemsize
 
 
 def check_argument(argument, kind, pointer, text):
     """Compare what is handed over with the type that the kernel declares; called very often."""
-    assert argument.dtype is kind or argument.dtype == kind or is_unsigned(argument, kind), text
+    assert argument.dtype is kind or argument.dtype == kind or differ_in_sign(argument, kind), text
     if argument.ndim == 0:
         assert not pointer, text
         return

@@ -150,13 +150,13 @@ class Limits:
         tree: Any = force.tree.tree
         if kernel == NEAR:
             number = pairs_of(tree)
-            kernel_of = ("near_field", "add_nearby_accelerations")
-            action = partial(tree.launches.on_blocks, *kernel_of, tree.memory.own)
+            name = "add_nearby_accelerations"
+            action = partial(tree.launches.on_blocks, "near_field", name, tree.memory.own)
             least = INSTRUCTIONS["single"][ACCELERATIONS]
         else:
             number = translations_of(tree)
-            kernel_of = ("far_field", "add_far_field")
-            action = partial(tree.launches.on_own_cells, *kernel_of, tree.memory.own)
+            name = "add_far_field"
+            action = partial(tree.launches.on_own_cells, "far_field", name, tree.memory.own)
             least = instructions_of_translation(force.expansion.order)
         taken = timed(self.backend, action, self.repeats, stop)
         most = self.peak().ceiling(least)

@@ -65,9 +65,9 @@ class TreeShare(Protocol):
     """
 
     def cut(self, cuts: NDArray[np.int64]) -> None:
-        """Let shares begin about some bodies along the curve, which follow one another.
+        """Let the shares of the next forces begin at the leaves that hold some bodies.
 
-        `cuts`, (S + 1,), begin with 0 and end with the number of all bodies.
+        `cuts` are their places along the curve, (S + 1,), ascending from 0 to the number of all.
         """
 
     def collect(self, bodies: Array) -> None:

@@ -147,7 +147,7 @@ def test_bits_do_not_depend_on_the_ranks_of_gpus(
 ):
     """Of a tree that ranks divide among them."""
     monkeypatch.setattr(devices, "CELLS_OF_A_PIECE", piece)
-    monkeypatch.setattr(force, "MOST_BODIES", 0)
+    monkeypatch.setattr(force, "MOST_WHOLE", 0)
     bodies = {
         "a few": lambda: plummer(3, seed=3),
         "many": lambda: plummer(9000, seed=3),

@@ -12,7 +12,7 @@ from support.tree_forces import make_force
 
 from hybrid_nbody.nbody.bodies import Bodies
 from hybrid_nbody.nbody.forces.tree.force import _sums_by_shares
-from hybrid_nbody.nbody.forces.tree.shares import MOST_BODIES, PIECES, cuts_of
+from hybrid_nbody.nbody.forces.tree.shares import MOST_WHOLE, PIECES, SumsByShares, cuts_of
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.step_timer import NullTimer
 
@@ -41,8 +41,51 @@ def test_shares_take_the_same_work():
     np.testing.assert_allclose(found, work.sum() / 4, rtol=1e-3, atol=0)
 
 
-def test_shares_are_equal_where_no_work_was_counted():
-    np.testing.assert_array_equal(cuts_of(np.zeros(PIECES), 4 * PIECES, 2)[:2], [0, 2 * PIECES])
+@pytest.mark.parametrize("number", [2, 500, 1500, 4 * PIECES])
+def test_shares_are_equal_where_no_work_was_counted(number):
+    cuts = cuts_of(np.zeros(PIECES), number, 2)
+    assert cuts.tolist() == [0, number // 2, number]
+
+
+class Share:
+    """A rank's share of the sums, which notes what it is asked for."""
+
+    def __init__(self, communicator):
+        self.rank = communicator.rank
+        self.asked = []
+        self.cuts = []
+
+    def cut(self, cuts):
+        self.asked.append("cut")
+        self.cuts = cuts.tolist()
+
+    def collect(self, bodies):
+        self.asked.append("collect")
+
+    def add_up(self, potentials):
+        self.asked.append("add up")
+
+    def gather(self, potentials):
+        self.asked.append("gather")
+        return potentials
+
+    def work(self, pieces):
+        self.asked.append("work")
+        return np.arange(pieces, dtype=float) * (self.rank == 0)
+
+
+@pytest.mark.mpi
+def test_work_is_shared_out_for_the_first_forces_and_later_again(communicator):
+    share = Share(communicator)
+    sums = SumsByShares(share, communicator, 10 * PIECES)
+    force = ["collect", "add up", "gather"]
+    turn = [*force, "work", "cut"]
+    for _ in range(70):
+        assert sums.sums(None, True, NullTimer()) is True
+    assert share.asked == ["cut", *turn, *turn, *(63 * force), *turn, *(4 * force)]
+    assert len(set(communicator.gather(tuple(share.cuts)))) == 1
+    if communicator.size > 1:
+        assert share.cuts[1] > 10 * PIECES // communicator.size  # work grows along the curve
 
 
 @pytest.mark.parametrize(
@@ -50,7 +93,7 @@ def test_shares_are_equal_where_no_work_was_counted():
     [
         (SimpleNamespace(alone=True, transport=None), 5),
         (SimpleNamespace(alone=False, transport=SimpleNamespace(peers=None)), 5),
-        (SimpleNamespace(alone=False, transport=SimpleNamespace(peers="all")), MOST_BODIES + 1),
+        (SimpleNamespace(alone=False, transport=SimpleNamespace(peers="all")), MOST_WHOLE + 1),
     ],
     ids=["one rank", "no memory of others", "too many"],
 )

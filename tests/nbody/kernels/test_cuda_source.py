@@ -11,7 +11,7 @@ from support.nvrtc import (
 
 from hybrid_nbody.nbody.kernels.gpu import hermite as gpu_hermite
 from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
-from hybrid_nbody.nbody.kernels.gpu import peer_sums, symmetric
+from hybrid_nbody.nbody.kernels.gpu import peer_rows, peer_sums, symmetric
 from hybrid_nbody.nbody.kernels.gpu.layout import DEFAULTS, Layout
 from hybrid_nbody.nbody.precision import PRECISIONS
 
@@ -72,10 +72,11 @@ def test_pairs_compile(architecture, short):
 
 @pytest.mark.parametrize("architecture", oldest_and_newest())
 @pytest.mark.parametrize("ranks", [2, 8])
-def test_sums_of_several_gpus_compile(architecture, ranks):
-    options = words_for(peer_sums.defines(ranks), peer_sums.OPTIONS)
-    cubin = compile_to_cubin(peer_sums.SOURCE.read_text(), options, architecture)
-    for kernel in peer_sums.KERNELS:
+@pytest.mark.parametrize("source", [peer_rows, peer_sums], ids=["rows", "sums"])
+def test_what_several_gpus_share_compiles(architecture, ranks, source):
+    options = words_for(source.defines(ranks), source.OPTIONS)
+    cubin = compile_to_cubin(source.SOURCE.read_text(), options, architecture)
+    for kernel in source.KERNELS:
         assert kernel.encode() + b"\0" in cubin
 
 

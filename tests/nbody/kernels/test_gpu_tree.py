@@ -28,6 +28,7 @@ from hybrid_nbody.nbody.kernels.gpu.tree.launches import (
     defines,
     tables,
 )
+from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, SHARE, TREE, USED
 from hybrid_nbody.nbody.kernels.multi_indices import indices_of
 from hybrid_nbody.nbody.step_timer import NullTimer
 
@@ -95,6 +96,22 @@ def test_sources_compile(name, order):
     expansion = Expansion(order, 48, 1e-3, double=order == 7, pairs="single")
     options = words_for(defines(expansion, unsoftened=order == 3), OPTIONS)
     source = (FOLDER / f"{name}.cu").read_text()
+    assert compile_to_cubin(source, options, oldest_and_newest()[-1])
+
+
+def test_the_kernels_know_the_tree_as_the_host_does():
+    expansion = Expansion(3, 48, 1e-3, double=False, pairs="single")
+    facts = {
+        "sizeof(Tree)": TREE.itemsize,
+        "FINITE": 0,
+        "COUNTS": COUNTS,
+        "USED": USED,
+        "SHARE": SHARE,
+        "LEVELS": LEVELS,
+    }
+    lines = [f"static_assert({name} == {value});" for name, value in facts.items()]
+    source = "\n".join(['#include "tree.cuh"', *lines])
+    options = words_for(defines(expansion, unsoftened=False), OPTIONS)
     assert compile_to_cubin(source, options, oldest_and_newest()[-1])
 
 

@@ -11,7 +11,7 @@ from hybrid_nbody.nbody.forces.base import Force, ForceSetup
 from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
 from hybrid_nbody.nbody.forces.tree.held import HeldBodies
-from hybrid_nbody.nbody.forces.tree.shares import MOST_BODIES, SumsByShares
+from hybrid_nbody.nbody.forces.tree.shares import MOST_WHOLE, SumsByShares
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.kernels import (
     expansion_of,
@@ -228,7 +228,7 @@ def _make_tree(setup: ForceSetup, expansion: Expansion) -> Tree:
 def _sums_by_shares(setup: ForceSetup, tree: DeviceTree) -> SumsByShares | None:
     """Return the sums by a tree that each device of a host has whole; None where none does."""
     exchange = setup.exchange
-    if exchange.alone or setup.number > MOST_BODIES or exchange.transport.peers is None:
+    if exchange.alone or setup.number > MOST_WHOLE or exchange.transport.peers is None:
         return None
     share = tree.share(exchange.transport.peers, exchange.partition, exchange.rank)
     return SumsByShares(share, setup.communicator, setup.number)

@@ -12,9 +12,9 @@ from hybrid_nbody.nbody.kernels.device_tree import TreeShare
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.communicator import Communicator
 
-MOST_BODIES = 1 << 22
-"""Bodies of which each device of a host has the whole tree, at most: memory for more of them is
-shared out, too, and their steps take longer than the messages that this needs."""
+MOST_WHOLE = 1 << 22
+"""Bodies of which each device of a host has the whole tree, at most. With more of them it takes
+longer to make all cells than to exchange messages about them."""
 
 PIECES = 1024
 """Pieces of the curve, with the same number of bodies each, for which work is counted."""
@@ -37,7 +37,7 @@ class SumsByShares:
         self.communicator = communicator
         self.number = number
         self.turns = Turns()
-        self._cut(np.ones(PIECES))
+        self._cut(np.zeros(PIECES))
 
     def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
         """Return the sums at this rank's bodies; see `DistributedTree.sums`."""
@@ -63,7 +63,8 @@ def cuts_of(work: NDArray[np.float64], number: int, ranks: int) -> NDArray[np.in
     Parameters
     ----------
     work : (P,) array of float64
-        For the bodies of each piece of the curve; all pieces but the last ones have as many.
+        For the bodies of each piece of the curve; all pieces but the last ones have as many. Zero
+        where it is not known: then shares have as many bodies.
     number : int
         Of the bodies.
     ranks : int
@@ -73,12 +74,12 @@ def cuts_of(work: NDArray[np.float64], number: int, ranks: int) -> NDArray[np.in
     -------
     (S + 1,) array of int64
     """
-    if not work.any():  # nobody could be placed
-        work = np.ones_like(work)
     of_a_piece = -(-number // len(work))
     ends = np.minimum(np.arange(len(work) + 1) * of_a_piece, number)
-    done = np.append(0.0, np.cumsum(work))
+    known = work if work.any() else np.diff(ends)
+    done = np.append(0.0, np.cumsum(known))
     wanted = done[-1] * np.arange(ranks + 1) / ranks
     cuts: NDArray[np.int64] = np.interp(wanted, done, ends).astype(np.int64)
-    cuts[0], cuts[-1] = 0, number  # pieces at the ends may be without work
+    cuts[0] = 0  # pieces at the ends may be without work
+    cuts[-1] = number
     return cuts

@@ -1,7 +1,7 @@
 """A tree over all bodies that each GPU of one host has whole, for its share of the sums.
 
-GPUs share the rows of bodies and the sums in each other's memory. What is done twice, the sort and
-the cells, takes less time than to divide it among ranks that wait for each other's messages.
+GPUs share the rows of bodies and the sums in each other's memory. All of them sort the bodies and
+make the cells: with few bodies that takes less time than messages between the ranks.
 """
 
 import numpy as np
@@ -12,7 +12,12 @@ from hybrid_nbody.nbody.kernels.gpu.peer_rows import PeerRows
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import LANES
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import LEVELS, SHARE
 from hybrid_nbody.nbody.kernels.gpu.tree.passes import Counts, number_of
-from hybrid_nbody.nbody.kernels.gpu.tree.whole import BodyMemory, WholeTree, with_headroom
+from hybrid_nbody.nbody.kernels.gpu.tree.whole import (
+    BodyMemory,
+    TreeOfAllBodies,
+    WholeTree,
+    with_headroom,
+)
 
 COLUMNS = 5
 """Numbers of a body: its position, mass and last acceleration."""
@@ -21,7 +26,7 @@ UNKNOWN = 1.0
 """A last acceleration that there is not yet."""
 
 
-class SharedTree(WholeTree):
+class SharedTree(TreeOfAllBodies):
     """Sums over all bodies on several GPUs; see `hybrid_nbody.nbody.kernels.device_tree.TreeShare`.
 
     Parameters
@@ -49,7 +54,7 @@ class SharedTree(WholeTree):
         self.peers = peers
         self.pairs_of_a_source = pairs_of_a_source
         self.most_taken: Counts = np.zeros(LEVELS + 1, np.int64)
-        self.rows = self.backend.zeros((number, COLUMNS), "f8")
+        self.rows = self.backend.xp.empty((number, COLUMNS), "f8")  # which other ranks fill, too
         self.cuts = self.backend.zeros(peers.ranks + 1, "i4")
         self.bounds = self.backend.zeros(peers.ranks + 1, "i4")
         self._known = False
@@ -106,8 +111,7 @@ class SharedTree(WholeTree):
 
     def _number_of_results(self, number: int) -> int:
         """Return the number of this rank's bodies."""
-        own = self.peers.own
-        return len(range(own.start, own.stop))
+        return int(self.peers.own.stop) - int(self.peers.own.start)
 
     def _take_share(self) -> None:
         """Find the cells of this rank's share."""
@@ -116,7 +120,7 @@ class SharedTree(WholeTree):
         self.launches.modules["sharing"].launch("take_share", LANES, LANES, *arguments)
 
     def _bring_back(self, arrays: BodyMemory, potentials: bool) -> None:
-        """Leave the sums where they are: `gather` waits for those of all ranks."""
+        """Leave them where they are: `gather` waits for those of all ranks."""
 
     def _fits(self) -> bool:
         """Return whether there was memory for all cells and lists; provide it if not."""

@@ -5,6 +5,7 @@ no memory for is left out; the host hears of it while the device sums, provides 
 force done again.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -73,8 +74,8 @@ class BodyMemory(NamedTuple):
         return self.potentials if potentials else self.accelerations
 
 
-class WholeTree:
-    """Sums over all bodies by a tree on one GPU.
+class TreeOfAllBodies(ABC):
+    """A tree over all bodies on a GPU, of some of whose cells it finds the sources and sums.
 
     Parameters
     ----------
@@ -106,12 +107,6 @@ class WholeTree:
         self._recorded: dict[tuple[int, int, bool], Halves] = {}
         self._report: NDArray[np.int64] = backend.pinned(REPORT, "i8")
 
-    def sums(self, bodies: Array, potentials: bool) -> Array:
-        """Return the sums in the order of the bodies, until the next call; see `DeviceTree`."""
-        arrays = self._provide(bodies, known=bodies.shape[1] > 4)
-        self._sum(bodies, arrays, potentials)
-        return arrays.result(potentials)
-
     def _sum(self, bodies: Array, arrays: BodyMemory, potentials: bool) -> None:
         """Queue the kernels of a force, until there is memory for all that they find."""
         while True:
@@ -134,10 +129,6 @@ class WholeTree:
         self.maker.set_limits(number, known)
         self._send()
         return self._arrays
-
-    def _number_of_results(self, number: int) -> int:
-        """Return at how many of a number of bodies sums are wanted."""
-        return number
 
     def _make_arrays(self, share: Share, results: int) -> BodyMemory:
         """Return memory for all bodies, and for a number of results."""
@@ -215,21 +206,24 @@ class WholeTree:
         self.passes.link("link_cells", number_of(self.most))
         self.passes.find_multipoles(self.most)
 
-    def _bring_back(self, arrays: BodyMemory, potentials: bool) -> None:
-        """Bring the sums into the order that bodies came in."""
-        places = arrays.curve.places
-        self.passes.find_places(arrays.curve.curve.order, places)
-        self.passes.unsort(self.memory.arrays["sums"], places, arrays.result(potentials))
-
-    # ---- The cells whose sources are found: all --------------------------------------------------
+    # ---- What differs ----------------------------------------------------------------------------
 
     @property
+    @abstractmethod
     def taken(self) -> Counts:
-        """Return how many there are on each level, or more."""
-        return self.most
+        """Return of how many cells of each level sources are found, or more."""
 
+    @abstractmethod
+    def _number_of_results(self, number: int) -> int:
+        """Return at how many of a number of bodies sums are wanted."""
+
+    @abstractmethod
     def _take_share(self) -> None:
-        """Let the device know which they are."""
+        """Let the device know of which cells sources are found."""
+
+    @abstractmethod
+    def _bring_back(self, arrays: BodyMemory, potentials: bool) -> None:
+        """Bring the sums into the order that bodies came in, if they are there."""
 
     # ---- Memory ----------------------------------------------------------------------------------
 
@@ -254,6 +248,32 @@ class WholeTree:
         self.memory.fit_cells(number_of(self.most), number_of(self.taken))
         self.memory.foresee_lists()
         self._send()
+
+
+class WholeTree(TreeOfAllBodies):
+    """Sums over all bodies by a tree on one GPU; parameters as in `TreeOfAllBodies`."""
+
+    def sums(self, bodies: Array, potentials: bool) -> Array:
+        """Return the sums in the order of the bodies, until the next call; see `DeviceTree`."""
+        arrays = self._provide(bodies, known=bodies.shape[1] > 4)
+        self._sum(bodies, arrays, potentials)
+        return arrays.result(potentials)
+
+    @property
+    def taken(self) -> Counts:
+        """Return how many cells of each level there may be."""
+        return self.most
+
+    def _number_of_results(self, number: int) -> int:
+        return number
+
+    def _take_share(self) -> None:
+        """Leave it at all cells."""
+
+    def _bring_back(self, arrays: BodyMemory, potentials: bool) -> None:
+        places = arrays.curve.places
+        self.passes.find_places(arrays.curve.curve.order, places)
+        self.passes.unsort(self.memory.arrays["sums"], places, arrays.result(potentials))
 
 
 def with_headroom(counts: Counts) -> Counts:
