@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.bodies import clustered, make_backend, make_model, whole
+from support.ranks import transport_of
 from support.tree_forces import make_force
 
 from hybrid_nbody.nbody.bodies import Bodies
@@ -15,6 +16,7 @@ from hybrid_nbody.nbody.forces.tree.force import _sums_by_shares
 from hybrid_nbody.nbody.forces.tree.shares import MOST_WHOLE, PIECES, SumsByShares, cuts_of
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.step_timer import NullTimer
+from hybrid_nbody.parallel.transport.peer import peer_memory
 
 # ---- Where shares begin --------------------------------------------------------------------------
 
@@ -141,16 +143,26 @@ def backend(communicator):
 
 
 @pytest.fixture
-def pair_of_models(communicator, alone, backend):
+def transport(communicator, backend):
+    """A transport with the memory of all ranks, of which several may share a GPU."""
+    found = transport_of(backend, communicator)
+    if found.peers is None:
+        found.peers = peer_memory(backend, communicator)
+    if found.peers is None:
+        pytest.skip("the GPUs cannot reach each other's memory")
+    return found
+
+
+@pytest.fixture
+def pair_of_models(communicator, alone, backend, transport):
     """Return a function that makes a model of all ranks and the same of one."""
 
     def make(bodies, weights="equal", softening=0.05):
         options = {"backend": backend, "softening": softening, "make_force": make_force}
         options["precision"] = "single"
-        shares = WEIGHTS[weights](communicator.size)
-        together = make_model(bodies, 1e-3, communicator, weights=shares, **options)
-        if together.force.tree.by_shares is None:
-            pytest.skip("the GPUs cannot reach each other's memory")
+        shares = {"weights": WEIGHTS[weights](communicator.size), "transport": transport}
+        together = make_model(bodies, 1e-3, communicator, **shares, **options)
+        assert together.force.tree.by_shares
         return together, make_model(bodies, 1e-3, alone, **options)
 
     return make
