@@ -59,6 +59,8 @@ class PeerRows:
 
     Attributes
     ----------
+    ranks : int
+        How many there are.
     own : slice
         This rank's bodies.
     barrier : PeerBarrier
@@ -70,6 +72,7 @@ class PeerRows:
     ) -> None:
         self.backend = backend
         self.memory = memory
+        self.partition = partition
         self.rank = rank
         self.ranks = partition.size
         self.own = partition.share(rank)

@@ -18,9 +18,7 @@ from hybrid_nbody.nbody.kernels.pair_sums import PairSums
 from hybrid_nbody.nbody.precision import CHUNK
 from hybrid_nbody.nbody.stages import StepPlan
 from hybrid_nbody.nbody.state import Sources, State
-from hybrid_nbody.parallel.partition import Partition
 from hybrid_nbody.parallel.transport import peer_barrier
-from hybrid_nbody.parallel.transport.peer_barrier import Addresses
 
 if TYPE_CHECKING:
     from hybrid_nbody.nbody.kernels.gpu.symmetric import Kernels
@@ -57,34 +55,20 @@ class PeerSums:
         This rank's.
     sources : Sources
         What they sum over.
-    memory : Addresses
-        The memory of all ranks' GPUs.
-    partition : Partition
-        The bodies of all ranks.
-    rank : int
-        This rank.
+    rows : PeerRows
+        The rows of all ranks' bodies.
     """
 
-    def __init__(
-        self,
-        kernels: "Kernels",
-        sources: Sources,
-        memory: Addresses,
-        partition: Partition,
-        rank: int,
-    ):
+    def __init__(self, kernels: "Kernels", sources: Sources, rows: PeerRows):
         backend = kernels.backend
         self.kernels = kernels
         self.sources = sources
-        self.rank = rank
-        self.ranks = partition.size
-        self.first_bodies = backend.upload(np.array(partition.offsets, "i4"))
+        self.rows = rows
+        self.first_bodies = backend.upload(np.array(rows.partition.offsets, "i4"))
         self.no_result = backend.zeros(1, "f8")
         self.graphs: dict[bool, StepGraphs] = {}  # for short chunks, and for others
-        self.module = CudaModule(backend, SOURCE, defines(self.ranks), OPTIONS)
+        self.module = CudaModule(backend, SOURCE, defines(rows.ranks), OPTIONS)
         self.module.load(*KERNELS)
-        self.rows = PeerRows(backend, memory, partition, rank)
-        self.barrier = self.rows.barrier
 
     def wait(self) -> None:
         """See `SharedSums`."""
@@ -103,14 +87,14 @@ class PeerSums:
         """Add up the sums of all ranks; all have read them when it ends."""
         rows, slots = sums.by_slot.shape
         sources = self.sources
-        share = (slots // CHUNK // self.ranks + 1) * CHUNK
+        share = (slots // CHUNK // self.rows.ranks + 1) * CHUNK
         order = (sources.order, sources.chunks, sources.starts)
         addresses = (self.rows.addresses(sums.by_slot), self._results(sums), self.first_bodies)
         self.module.launch(
             ADD_UP[rows // sums.words],
             share,
             THREADS,
-            *(self.barrier.argument, np.int32(slots), sums.scale, *order, *addresses),
+            *(self.rows.barrier.argument, np.int32(slots), sums.scale, *order, *addresses),
         )
 
     def _cleared(self, sums: PairSums) -> tuple[Any, ...]:
@@ -150,8 +134,10 @@ class PeerSums:
         """Kick, drift, share positions and clear the sums, in one kernel."""
         bodies = (self.rows.addresses(state.position), state.velocity, state.acceleration)
         numbers = (np.int32(3 * self.rows.own.start), np.int32(state.velocity.size))
-        given = (np.int32(self.rank), *numbers, moves.argument, *bodies, *self._cleared(sums))
-        self.module.launch("move_and_push", PUSH_THREADS, THREADS, *given, self.barrier.argument)
+        given = (np.int32(self.rows.rank), *numbers, moves.argument, *bodies, *self._cleared(sums))
+        self.module.launch(
+            "move_and_push", PUSH_THREADS, THREADS, *given, self.rows.barrier.argument
+        )
 
     def _results(self, sums: PairSums) -> Array:
         """Return where each rank has the results; one without bodies has none, and is not asked."""

@@ -21,6 +21,7 @@ from hybrid_nbody.nbody.kernels.gpu import kernels as gpu
 from hybrid_nbody.nbody.kernels.gpu.exact_sums import ExactUnits, bounds, rounders
 from hybrid_nbody.nbody.kernels.gpu.kernels import THREADS
 from hybrid_nbody.nbody.kernels.gpu.layout import Tuning
+from hybrid_nbody.nbody.kernels.gpu.peer_rows import PeerRows
 from hybrid_nbody.nbody.kernels.gpu.peer_sums import PeerSums
 from hybrid_nbody.nbody.kernels.gpu.steps import MOST_MOVES, Moves, StepGraphs
 from hybrid_nbody.nbody.kernels.pair_sums import PairSums
@@ -196,7 +197,7 @@ class Kernels(gpu.Kernels):
         self, state: State, memory: Addresses, partition: Partition, rank: int
     ) -> PeerSums:
         """Return how GPUs of one host add up their sums; collective."""
-        return PeerSums(self, state, memory, partition, rank)
+        return PeerSums(self, state, PeerRows(self.backend, memory, partition, rank))
 
     def pair_accelerations(self, state: State) -> PairSums:
         """Sum accelerations over this rank's pairs; the result is ``state.acceleration``."""

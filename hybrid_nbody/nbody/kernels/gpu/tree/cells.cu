@@ -172,15 +172,8 @@ __device__ inline int leaf_level(const unsigned long long *keys, const unsigned 
 
 // The level of the part that holds body i; 0 where there are no parts.
 __device__ inline int level_of_part(int parts, const int *ends, const unsigned char *levels, int i) {
-    int low = 0, high = parts;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (ends[middle] <= i)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < parts ? levels[low] : 0;
+    int part = first_above(ends, 0, parts, i);
+    return part < parts ? levels[part] : 0;
 }
 
 // leaf[i]: the level of body i's leaf; above[i]: that of the last cell that holds the body before it,
@@ -268,19 +261,6 @@ extern "C" __global__ void number_cells(Tree *tree) {
     *tree->used = 0;
 }
 
-// The first body from `from` to `to` whose key is larger.
-__device__ inline int first_behind(const unsigned long long *keys, int from, int to,
-                                   unsigned long long key) {
-    while (from < to) {
-        int middle = from + (to - from) / 2;
-        if (keys[middle] <= key)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
-}
-
 __device__ inline unsigned long long below(int level) {
     return (1ull << 3 * (LEVELS - level)) - 1;  // the digits below a level
 }
@@ -319,7 +299,7 @@ extern "C" __global__ void make_cells(const Tree *tree, const signed char *above
             parent = cell - 1;
             continue;
         }
-        behind = first_behind(t.keys, i, behind, key | below(l));
+        behind = first_above(t.keys, i, behind, key | below(l));
         t.first[cell] = t.origin + i;
         t.last[cell] = behind == t.bodies ? tree->ends[l] : t.origin + behind;
         t.place[cell] = i;

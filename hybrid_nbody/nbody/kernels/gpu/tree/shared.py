@@ -22,6 +22,9 @@ from hybrid_nbody.nbody.kernels.gpu.tree.whole import (
 COLUMNS = 5
 """Numbers of a body: its position, mass and last acceleration."""
 
+ACCELERATION = 4
+"""The column of the last acceleration."""
+
 UNKNOWN = 1.0
 """A last acceleration that there is not yet."""
 
@@ -50,7 +53,7 @@ class SharedTree(TreeOfAllBodies):
         self, whole: WholeTree, peers: PeerRows, number: int, pairs_of_a_source: float
     ) -> None:
         super().__init__(whole.backend, whole.curves, whole.maker, whole.passes)
-        self.launches = whole.passes.launches
+        self.launches = self.passes.launches
         self.peers = peers
         self.pairs_of_a_source = pairs_of_a_source
         self.most_taken: Counts = np.zeros(LEVELS + 1, np.int64)
@@ -67,12 +70,17 @@ class SharedTree(TreeOfAllBodies):
 
     def collect(self, bodies: Array) -> None:
         """Share the rows of bodies with the other ranks."""
-        columns = bodies.shape[1]
-        own = self.rows[self.peers.own]
-        own[:, :columns] = bodies
-        own[:, columns:] = UNKNOWN
-        self._known = columns == COLUMNS
+        self._known = bodies.shape[1] == COLUMNS
+        self._set_own(self.rows[self.peers.own], bodies)
         self.peers.push(self.rows)
+
+    def _set_own(self, own: Array, bodies: Array) -> None:
+        """Fill this rank's rows; before the first force there are no last accelerations."""
+        if not self._known:
+            own[:, :ACCELERATION] = bodies
+            own[:, ACCELERATION] = UNKNOWN
+        elif len(own):
+            self.backend.copy(bodies, own)
 
     def add_up(self, potentials: bool) -> None:
         """Sum the forces on the bodies of this rank's share."""

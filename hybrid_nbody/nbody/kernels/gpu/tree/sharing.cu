@@ -56,16 +56,7 @@ extern "C" __global__ void find_ranks(int number, const unsigned long long *keys
                                       const unsigned long long *cut, unsigned long long *ranks) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     if (i >= number) return;
-    unsigned long long key = keys[i];
-    int low = 0, high = cuts;
-    while (low < high) {
-        int middle = (low + high) / 2;
-        if (cut[middle] <= key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    ranks[i] = low;
+    ranks[i] = first_above(cut, 0, cuts, keys[i]);
 }
 
 // A cell as other ranks get it.
@@ -199,19 +190,6 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES)
     near = over_warp(near, [](int a, int b) { return a + b; });
     for (int k = lane(); k < size; k += LANES)
         work[t.place[cell] + k] = 1 + near + ceil(pairs * far / size);
-}
-
-// The first of cells `from` to `to`, in order along the curve, for which a number is larger than that
-// of a body.
-__device__ inline int first_above(const int *numbers, int from, int to, int body) {
-    while (from < to) {
-        int middle = from + (to - from) / 2;
-        if (numbers[middle] <= body)
-            from = middle + 1;
-        else
-            to = middle;
-    }
-    return from;
 }
 
 // The first body of the leaf that holds a body, of a tree that has all bodies.

@@ -137,6 +137,19 @@ __device__ inline Low low_of(const Point &at, const Point &centre, const Near &n
 
 __device__ inline double edge_of(const Tree &t, int cell) { return ldexp(t.edge, -t.level[cell]); }
 
+// The first place from `from` to `to` where one of some ascending numbers is larger than a limit.
+template <class T>
+__device__ inline int first_above(const T *numbers, int from, int to, T limit) {
+    while (from < to) {
+        int middle = from + (to - from) / 2;
+        if (numbers[middle] <= limit)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
 // Combine a number of each lane, in all lanes, always in the same order.
 template <class T, class Operation>
 __device__ inline T over_warp(T value, Operation combined) {
