@@ -134,10 +134,9 @@ class PeerSums:
         """Kick, drift, share positions and clear the sums, in one kernel."""
         bodies = (self.rows.addresses(state.position), state.velocity, state.acceleration)
         numbers = (np.int32(3 * self.rows.own.start), np.int32(state.velocity.size))
-        given = (np.int32(self.rows.rank), *numbers, moves.argument, *bodies, *self._cleared(sums))
-        self.module.launch(
-            "move_and_push", PUSH_THREADS, THREADS, *given, self.rows.barrier.argument
-        )
+        motion = (np.int32(self.rows.rank), *numbers, moves.argument, *bodies)
+        given = (*motion, *self._cleared(sums), self.rows.barrier.argument)
+        self.module.launch("move_and_push", PUSH_THREADS, THREADS, *given)
 
     def _results(self, sums: PairSums) -> Array:
         """Return where each rank has the results; one without bodies has none, and is not asked."""
