@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Backend
-from hybrid_nbody.errors import HybridNBodyError, InputError, told_to_others
+from hybrid_nbody.errors import HybridNBodyError, InputError
 from hybrid_nbody.parallel.agreement import Agreement
 from hybrid_nbody.parallel.alone import starting_alone
+from hybrid_nbody.parallel.attempts import Tried, error_of
 from hybrid_nbody.parallel.launchers import LAUNCHERS, OPEN_MPI, refuse_several_without_mpi
 from hybrid_nbody.parallel.one_rank import CONSTANTS, OneRank
 from hybrid_nbody.parallel.starting import watched_start
@@ -178,7 +179,8 @@ class Communicator:
 
     def on_root(self, action: Callable[[], T]) -> T:
         """Return everywhere what `action` returns on the root; raises as `only_on_root`."""
-        return cast(T, self.broadcast(self.only_on_root(action)))
+        tried = Tried.of(action) if self.is_root else Tried()
+        return cast(T, self._told(tried, tried.result))
 
     def only_on_root(self, action: Callable[[], T]) -> T | None:
         """Run `action` on the root alone and return its result there, None elsewhere.
@@ -189,18 +191,15 @@ class Communicator:
             The root's error, on every rank, so that all end together. An error of another type
             stays what it is on the root.
         """
-        result = None
-        error: HybridNBodyError | None = None
-        own: Exception | None = None
-        if self.is_root:
-            try:
-                result = action()
-            except Exception as caught:
-                own = caught
-                error = told_to_others(caught)
-        error = self.broadcast(error)
-        if own is not None and not isinstance(own, HybridNBodyError):
-            raise own
+        tried = Tried.of(action) if self.is_root else Tried()
+        self._told(tried, None)
+        return cast("T | None", tried.result)
+
+    def _told(self, tried: Tried, result: Any) -> Any:
+        """Return the root's `result` on every rank, or raise what it has caught: one message."""
+        error, result = self.broadcast((tried.error, result))
+        if tried.foreign is not None:
+            raise tried.foreign
         if error is not None:
             raise error.on_all_ranks()
         return result
@@ -219,19 +218,12 @@ class Communicator:
 
     def _raise_first(self, error: HybridNBodyError | None) -> None:
         """Raise the error of the first rank that has one, on all of them."""
+        if not self.any(error is not None):
+            return
         for rank, failure in enumerate(self.gather(error)):
             if failure is not None:
                 named = type(failure)(f"rank {rank}: {failure}") if self.size > 1 else failure
                 raise named.on_all_ranks()
-
-
-def error_of(action: Callable[[], object]) -> HybridNBodyError | None:
-    """Return the error of an action, if it fails."""
-    try:
-        action()
-    except HybridNBodyError as error:
-        return error
-    return None
 
 
 def _constants(comm: Any) -> Any:
