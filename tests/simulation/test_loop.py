@@ -225,6 +225,7 @@ class AheadModel(RowsModel):
     """A model that notes when steps are queued and when somebody waits for them."""
 
     runs_ahead = True
+    giving_seconds = 0.0
 
     def __init__(self, notes, communicator):
         super().__init__(4, communicator)
@@ -234,6 +235,7 @@ class AheadModel(RowsModel):
         self.queue(steps)()
 
     def queue(self, steps):
+        time.sleep(self.giving_seconds * steps)
         self.step += steps
         last = self.step
         self.notes.append(f"queue {last}")
@@ -245,12 +247,13 @@ class AheadModel(RowsModel):
         return wait
 
 
-def run_ahead(loop, communicator, runs_ahead=True, seconds=0.5):
+def run_ahead(loop, communicator, runs_ahead=True, seconds=0.5, giving_seconds=0.0):
     """Return what happens in six steps with an event every two, and the loop."""
     notes = []
     model = AheadModel(notes, communicator)
     model.runs_ahead = runs_ahead
     model.seconds = seconds
+    model.giving_seconds = giving_seconds
     simulation = loop(model)
 
     def note(text):
@@ -286,6 +289,16 @@ def test_a_device_gets_several_short_batches_in_advance(loop, communicator):
         *("look 2", "queue 4", "wait 2", "finish 4"),
         *("look 4", "queue 6"),
         *("look 6", "finish 6", "finish 6", "wait 4", "wait 6"),
+    ]
+
+
+def test_a_host_that_waits_within_steps_ends_an_event_after_one_of_them(loop, communicator):
+    notes, _ = run_ahead(loop, communicator, seconds=0.02, giving_seconds=0.015)
+    assert notes == [
+        *("look 0", "queue 2", "finish 2"),
+        *("look 2", "queue 4", "wait 2", "finish 4"),  # how long a step takes is known now
+        *("look 4", "queue 5", "wait 4", "finish 5", "queue 6", "wait 5"),
+        *("look 6", "finish 6", "wait 6"),
     ]
 
 
