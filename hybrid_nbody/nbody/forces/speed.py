@@ -2,8 +2,9 @@
 
 Measured on a core of an AMD EPYC (Zen 5) and on one H200, crossovers on two cores of an Intel Xeon
 and most of those of GPUs on an H100: whole forces on Plummer spheres with a softening of 0.01;
-rates with 131072 bodies and more (`docs/many-bodies.md`). Other devices are slower or faster, but
-hardly in other proportions.
+rates with 131072 bodies and more (`docs/many-bodies.md`). How crossovers grow with the number of
+devices is that of two H200s of one host. Other devices are slower or faster, but hardly in other
+proportions.
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 
 Rows = tuple[tuple[float, float], ...]
 """Least accuracies, the largest first, and a number for each."""
+
+NONE: Rows = ((0.0, 0.0),)
+"""Nothing, at any accuracy."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,9 @@ class Speed:
         Seconds that a tree takes however few bodies there are.
     crossovers : mapping of str to rows
         Bodies from which the fast multipole method is faster, by precision.
-    crossovers_stay : bool
-        Whether these are the same for several devices. They are not where what a tree takes however
-        few its bodies are counts, which devices do not share.
+    growth : mapping of str to rows
+        Powers of the number of devices that crossovers grow by, by precision: some of the work of a
+        tree is not shared, the more of it the less exact the tree is.
     of_a_thread : bool
         Whether the speed is that of one thread of a device.
     overhead : float
@@ -43,7 +47,7 @@ class Speed:
     in_double: float
     fixed: float
     crossovers: Mapping[str, Rows]
-    crossovers_stay: bool
+    growth: Mapping[str, Rows]
     of_a_thread: bool
     overhead: float
 
@@ -58,8 +62,8 @@ class Speed:
 
     def crossover(self, accuracy: float, precision: str, devices: int) -> int:
         """Return the number of bodies from which the fast multipole method is faster."""
-        number = int(_row(self.crossovers[precision], accuracy))
-        return number if self.crossovers_stay else number * devices
+        power = _row(self.growth[precision], accuracy)
+        return int(_row(self.crossovers[precision], accuracy) * devices**power)
 
 
 def _row(rows: Rows, accuracy: float) -> float:
@@ -104,7 +108,7 @@ CORE = Speed(
             (0.0, 42_000),
         ),
     },
-    crossovers_stay=True,
+    growth=dict.fromkeys(("single", "mixed", "double"), NONE),
     of_a_thread=True,
     overhead=1e-6,
 )
@@ -141,7 +145,11 @@ GPU = Speed(
             (0.0, 203_000),
         ),
     },
-    crossovers_stay=False,
+    growth={
+        "single": ((3e-4, 0.7), (3e-5, 0.6), (0.0, 0.3)),
+        "mixed": ((3e-4, 0.55), (0.0, 0.25)),
+        "double": ((3e-4, 0.7), (0.0, 0.3)),
+    },
     of_a_thread=False,
     overhead=1e-5,
 )

@@ -29,13 +29,27 @@ def test_the_crossover_falls_with_the_accuracy_asked_for(device):
     assert found == sorted(found)
 
 
-@pytest.mark.parametrize(("device", "factor"), [("cpu", 1), ("gpu", 4)])
-def test_a_tree_on_several_gpus_takes_more_bodies_to_win(device, factor):
-    speed = SPEEDS[device]
-    assert speed.crossover(1e-4, "single", 4) == factor * speed.crossover(1e-4, "single", 1)
-    least = speed.crossover(1e-4, "single", 4)
-    assert chosen(PLAIN._replace(number=least - 1), [device] * 4).name == "direct"
-    assert chosen(PLAIN._replace(number=least), [device] * 4).name == "fmm"
+@pytest.mark.parametrize("precision", ["single", "mixed", "double"])
+def test_ranks_of_a_cpu_do_not_move_the_crossover(precision):
+    speed = SPEEDS["cpu"]
+    assert speed.crossover(1e-4, precision, 4) == speed.crossover(1e-4, precision, 1)
+
+
+MEASURED_ON_TWO = [
+    *[("single", 1e-3, 78_000), ("single", 1e-4, 94_500), ("single", 1e-6, 190_000)],
+    *[("mixed", 1e-2, 49_000), ("mixed", 1e-4, 67_000), ("mixed", 1e-5, 96_000)],
+    *[("double", 1e-2, 39_000), ("double", 1e-4, 50_000), ("double", 1e-5, 69_000)],
+]
+"""Bodies from which a tree took less time than a direct sum on two H200s of one host."""
+
+
+@pytest.mark.parametrize(("precision", "accuracy", "number"), MEASURED_ON_TWO)
+def test_trees_on_two_gpus_are_taken_from_where_they_were_faster(precision, accuracy, number):
+    least = SPEEDS["gpu"].crossover(accuracy, precision, 2)
+    assert least == pytest.approx(number, rel=0.05, abs=0)
+    wanted = PLAIN._replace(accuracy=accuracy, precision=precision)
+    assert chosen(wanted._replace(number=least - 1), ["gpu"] * 2).name == "direct"
+    assert chosen(wanted._replace(number=least), ["gpu"] * 2).name == "fmm"
 
 
 @pytest.mark.parametrize(
