@@ -49,6 +49,8 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
     if not communicator.is_root:
         return ""
     plan = kind.plan(config, initial, communicator.size)
+    several = communicator.on_several_nodes
+    workers = Workers(tuple(placement.backends), threads, pace, several)
     lacking = _lacking(plan.memory, placement, communicator)
     rows = [
         *plan.problem,
@@ -56,7 +58,7 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
         *([("warning", lacking)] if lacking else []),
         ("time", _time(config.time)),
         ("compute", f"{placement.reason}; rank 0: {placement.backend.description}"),
-        *plan.on_devices(Workers(tuple(placement.backends), threads, pace)),
+        *plan.on_devices(workers),
         ("work", plan.work),
         *_output(config, plan, kind.quantities),
     ]

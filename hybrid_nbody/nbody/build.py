@@ -281,11 +281,11 @@ class NBodyBuilder:
 
     def _chosen(self, number: int, backends: Sequence[str], saved: SavedState | None) -> Choice:
         """Return the force: that of the checkpoint, where the choice was left open."""
-        gravity = self.config.gravity
-        if gravity.solver == AUTO and saved is not None:
+        if self.config.gravity.solver == AUTO and saved is not None:
             name = FMM if LAST_FORCE_BY_TREE in saved.scalars else DIRECT
             return Choice(name, "the run began with it")
-        return chosen(wanted_of(self.config, number), backends)
+        several = self.communicator.on_several_nodes
+        return chosen(wanted_of(self.config, number, several), backends)
 
     def _compile(self, pair_force: PairForce, number: int, device: Backend) -> None:
         """Compile what the run needs: direct sums also to compare ranks, or at no cost on a GPU."""

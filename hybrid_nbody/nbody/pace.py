@@ -39,12 +39,12 @@ def seconds_of_force(
         return None
     wanted = wanted_of(config, number)
     speed = SPEEDS[device]
-    if choice.name == FMM:
-        alone = speed.seconds_of_tree(number, wanted.accuracy, wanted.precision)
-    else:
-        alone = speed.seconds_of_pairs(number, wanted.precision)
     units = workers.threads if speed.of_a_thread else len(workers.backends)
-    return alone / (units * workers.pace) + speed.overhead
+    if choice.name == FMM:
+        seconds = speed.seconds_of_tree(number, wanted.accuracy, wanted.precision, units)
+    else:
+        seconds = speed.seconds_of_pairs(number, wanted.precision, units)
+    return seconds / workers.pace + speed.overhead
 
 
 def seconds_of_step(force: float, config: NBodyConfig) -> float:

@@ -98,7 +98,7 @@ def _warnings(config: NBodyConfig, initial: Initial) -> Lines:
 
 def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:
     """Return the force that such devices take, how long steps take there, and its memory."""
-    choice = chosen(wanted_of(config, number), workers.backends)
+    choice = chosen(wanted_of(config, number, workers.several_nodes), workers.backends)
     force = seconds_of_force(config, number, choice, workers)
     if force is None:
         return [("method", choice.line)]
@@ -111,7 +111,8 @@ def _method(config: NBodyConfig, number: int, workers: Workers) -> Lines:
 
 def _faster(config: NBodyConfig, number: int, step: float, workers: Workers) -> Lines:
     """Return a line on a force that takes much less time than the one that is asked for."""
-    choice = chosen(wanted_of(config, number)._replace(solver=AUTO), workers.backends)
+    wanted = wanted_of(config, number, workers.several_nodes)._replace(solver=AUTO)
+    choice = chosen(wanted, workers.backends)
     force = seconds_of_force(config, number, choice, workers)
     if force is None:
         return []

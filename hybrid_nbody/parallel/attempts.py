@@ -1,4 +1,4 @@
-"""What comes of an action that one rank tries, for all to hear of."""
+"""The outcome of an action that one rank tries, to be told to all."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
@@ -7,7 +7,7 @@ from hybrid_nbody.errors import HybridNBodyError, told_to_others
 
 
 class Tried(NamedTuple):
-    """What came of an action that one rank runs for all; on the others, nothing.
+    """The outcome of an action that one rank runs for all; empty on the others.
 
     Attributes
     ----------
@@ -16,7 +16,7 @@ class Tried(NamedTuple):
     error : HybridNBodyError or None
         What all are told of the exception that it raised.
     foreign : Exception or None
-        The exception itself, if it is of another type.
+        The exception itself, if it is of another type than `HybridNBodyError`.
     """
 
     result: Any = None
@@ -25,7 +25,7 @@ class Tried(NamedTuple):
 
     @classmethod
     def of(cls, action: Callable[[], object]) -> Self:
-        """Run an action; return what came of it."""
+        """Run an action and return its outcome."""
         try:
             return cls(action())
         except HybridNBodyError as error:

@@ -79,6 +79,11 @@ class Communicator:
         return Agreement(self.comm) if self.size > 1 else None
 
     @property
+    def on_several_nodes(self) -> bool:
+        """Return whether the ranks do not share the memory of one node."""
+        return self.local_size < self.size
+
+    @property
     def is_root(self) -> bool:
         """Return whether this rank decides, prints and writes."""
         return self.rank == 0
@@ -196,7 +201,7 @@ class Communicator:
         return cast("T | None", tried.result)
 
     def _told(self, tried: Tried, result: Any) -> Any:
-        """Return the root's `result` on every rank, or raise what it has caught: one message."""
+        """Return the root's `result` on every rank, or raise what it has caught."""
         error, result = self.broadcast((tried.error, result))
         if tried.foreign is not None:
             raise tried.foreign

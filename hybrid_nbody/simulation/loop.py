@@ -24,7 +24,7 @@ QUEUED_SECONDS = 0.01
 """Seconds of steps that a device is given in advance: a host is late by milliseconds at times."""
 
 LONG_STEP = 1e-3
-"""Seconds of a step that take much longer than to plan what comes next."""
+"""Seconds of a step that takes much longer than planning what comes next."""
 
 MOST_BATCHES = 8
 """Batches that it is given in advance at most; a long one is enough."""
@@ -189,7 +189,7 @@ class TimeLoop:
         self._works_alone = False  # whether the devices of all ranks take steps by themselves
         self._batches: deque[Batch] = deque()
         self._given = 0  # batches so far
-        self._giving_seconds = 0.0  # in which the host gave the device its last step
+        self._giving_seconds = 0.0  # of a step in which the host queued the last batch
         self._deferred: deque[Deferred] = deque()
 
     def run(self) -> str:
@@ -231,20 +231,21 @@ class TimeLoop:
         """Return what is due now and comes next."""
         clock = Clock(self.model.step, self.wall_clock(), self.step_seconds, self.signalled)
         due = [number for number, event in enumerate(self.events) if event.schedule.due(clock)]
-        if due and self._host_waits:
+        leaves_work = any(not self.events[number].waits for number in due)
+        if leaves_work and self._host_waits:
             return Decision(due, [1], ahead=1)
         stages = self._stages(clock)
         return Decision(due, stages, self._batches_ahead(sum(stages)))
 
     @property
     def _host_waits(self) -> bool:
-        """Return whether the host waits for its device within long steps.
+        """Return whether the hosts of several ranks wait for their devices within long steps.
 
-        The device has about half a step left then. That is not enough for all that the host does
-        about an event: it ends the event after one step more.
+        A device has about half a step left after that: too little for all messages that an event
+        takes, so it is finished after one more step.
         """
         waits = self._giving_seconds > 0.5 * self.step_seconds
-        return waits and self.step_seconds >= LONG_STEP and not self.series
+        return waits and self.step_seconds >= LONG_STEP and self.communicator.size > 1
 
     def _stages(self, clock: Clock) -> Sequence[int]:
         """Return the steps to each snapshot, if any, and to the next event."""

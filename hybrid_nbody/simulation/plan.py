@@ -54,11 +54,14 @@ class Workers(NamedTuple):
         CPU threads of all ranks that work at a time.
     pace : float
         Their speed here, as measured: what the builder of the model calls its pace.
+    several_nodes : bool
+        Whether ranks run on several nodes.
     """
 
     backends: tuple[str, ...]
     threads: float
     pace: float = 1.0
+    several_nodes: bool = False
 
 
 Lines = Sequence[tuple[str, str]]

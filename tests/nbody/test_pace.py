@@ -27,6 +27,12 @@ def test_a_direct_sum_takes_the_time_of_its_pairs(config_of):
     assert seconds_of_force(config, N, DIRECT, workers) == pytest.approx(expected, rel=1e-12)
     assert seconds_of_force(config, N, Choice("fmm"), workers) < 0.1 * expected
     assert seconds_of_force(config, N, DIRECT, Workers(("hybrid",), 4)) is None
+    two_gpus = Workers(("gpu", "gpu"), 4)
+    # what a tree takes however few bodies there are is not shared
+    measured = 4.75e-3
+    assert seconds_of_force(config, 1 << 20, Choice("fmm"), two_gpus) == pytest.approx(
+        measured, rel=0.1
+    )
     assert seconds_of_force(config, N, Choice("own"), workers) is None
 
 

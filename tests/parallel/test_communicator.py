@@ -53,6 +53,28 @@ def test_an_action_for_the_root_runs_on_the_root_alone(communicator):
     assert everywhere == {"step": 3}
 
 
+class Counted:
+    """Ranks that note the messages that they begin."""
+
+    def __init__(self, comm):
+        self.comm = comm
+        self.begun = []
+
+    def __getattr__(self, name):
+        if name.startswith("I"):
+            self.begun.append(name)
+        return getattr(self.comm, name)
+
+
+@pytest.mark.mpi(min_size=2)
+def test_ranks_wait_for_each_other_once_where_all_is_well(communicator, monkeypatch):
+    counted = Counted(communicator.comm)
+    monkeypatch.setattr(communicator, "comm", counted)
+    assert communicator.on_root(lambda: {"step": 3}) == {"step": 3}
+    assert communicator.together(lambda: "done") == "done"
+    assert counted.begun == ["Ibcast", "Iallreduce"]
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("failing", [[0], [-1], [1, -1], "all"])
 def test_the_first_failing_rank_s_error_is_raised_on_every_rank(communicator, failing):

@@ -43,6 +43,9 @@ class Wanted(NamedTuple):
         Whether the integrator needs the time derivatives of accelerations.
     ring : bool
         Whether bodies go around a ring of ranks.
+    divided : bool
+        Whether ranks with GPUs divide the cells of a tree among them, rather than that each has
+        all: on several nodes, or with a transport of messages.
     """
 
     solver: str
@@ -51,6 +54,7 @@ class Wanted(NamedTuple):
     precision: str
     jerks: bool
     ring: bool
+    divided: bool = False
 
 
 def candidates(solver: str) -> list[ForceKind]:
@@ -72,7 +76,8 @@ def chosen(wanted: Wanted, backends: Sequence[str]) -> Choice:
     obstacle = _obstacle(wanted, backends)
     if obstacle:
         return Choice(DIRECT, obstacle)
-    least = SPEEDS[backends[0]].crossover(wanted.accuracy, wanted.precision, len(backends))
+    speed = SPEEDS[backends[0]]
+    least = speed.crossover(wanted.accuracy, wanted.precision, len(backends), wanted.divided)
     name = FMM if wanted.number >= least else DIRECT
     size = f"{least} bodies at accuracy {wanted.accuracy:g}"
     return Choice(name, f"on such devices fmm is faster from about {size} on")

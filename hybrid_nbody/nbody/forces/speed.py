@@ -2,12 +2,12 @@
 
 Measured on a core of an AMD EPYC (Zen 5) and on one H200, crossovers on two cores of an Intel Xeon
 and most of those of GPUs on an H100: whole forces on Plummer spheres with a softening of 0.01;
-rates with 131072 bodies and more (`docs/many-bodies.md`). How crossovers grow with the number of
-devices is that of two H200s of one host. Other devices are slower or faster, but hardly in other
-proportions.
+rates with 131072 bodies and more (`docs/many-bodies.md`). The growth of crossovers with the number
+of devices was measured on two H200s of one host. Other devices are slower or faster, but hardly in
+other proportions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 Rows = tuple[tuple[float, float], ...]
@@ -34,8 +34,11 @@ class Speed:
     crossovers : mapping of str to rows
         Bodies from which the fast multipole method is faster, by precision.
     growth : mapping of str to rows
-        Powers of the number of devices that crossovers grow by, by precision: some of the work of a
-        tree is not shared, the more of it the less exact the tree is.
+        Exponents p, by precision: crossovers grow as devices**p. Each device repeats a part of the
+        work of a tree, which is the larger the less exact the tree is.
+    growth_divided : float
+        The same exponent where devices divide the cells of a tree among them: messages take most of
+        the time then.
     of_a_thread : bool
         Whether the speed is that of one thread of a device.
     overhead : float
@@ -48,26 +51,54 @@ class Speed:
     fixed: float
     crossovers: Mapping[str, Rows]
     growth: Mapping[str, Rows]
+    growth_divided: float
     of_a_thread: bool
     overhead: float
 
-    def seconds_of_pairs(self, number: int, precision: str) -> float:
-        """Return the seconds of a direct sum."""
-        return number**2 / self.pairs[precision]
+    def seconds_of_pairs(self, number: int, precision: str, devices: float = 1) -> float:
+        """Return the seconds of a direct sum on some devices."""
+        return number**2 / (self.pairs[precision] * devices)
 
-    def seconds_of_tree(self, number: int, accuracy: float, precision: str) -> float:
-        """Return the seconds of a force by the fast multipole method."""
+    def seconds_of_tree(
+        self, number: int, accuracy: float, precision: str, devices: float = 1
+    ) -> float:
+        """Return the seconds of a force by the fast multipole method on some devices."""
         share = 1.0 if precision == "single" else self.in_double
-        return self.fixed + number / (share * _row(self.bodies, accuracy))
+        return self.fixed + number / (share * _row(self.bodies, accuracy) * devices)
 
-    def crossover(self, accuracy: float, precision: str, devices: int) -> int:
-        """Return the number of bodies from which the fast multipole method is faster."""
-        power = _row(self.growth[precision], accuracy)
-        return int(_row(self.crossovers[precision], accuracy) * devices**power)
+    def crossover(
+        self, accuracy: float, precision: str, devices: int = 1, divided: bool = False
+    ) -> int:
+        """Return the number of bodies from which the fast multipole method is faster.
+
+        Parameters
+        ----------
+        accuracy : float
+        precision : str
+        devices : int, optional
+        divided : bool, optional
+            Whether devices divide the cells among them, as those of several nodes do.
+        """
+        growth = self.growth[precision]
+
+        def grown(least: float, number: float) -> float:
+            power = self.growth_divided if divided else _row(growth, least)
+            return float(number * devices**power)
+
+        # one that is more exact is never faster
+        return int(max(grown(*row) for row in _down_to(self.crossovers[precision], accuracy)))
 
 
 def _row(rows: Rows, accuracy: float) -> float:
     return next(number for least, number in rows if accuracy >= least)
+
+
+def _down_to(rows: Rows, accuracy: float) -> Iterator[tuple[float, float]]:
+    """Yield the rows from the least exact one to that of an accuracy."""
+    for row in rows:
+        yield row
+        if accuracy >= row[0]:
+            return
 
 
 CORE = Speed(
@@ -109,6 +140,7 @@ CORE = Speed(
         ),
     },
     growth=dict.fromkeys(("single", "mixed", "double"), NONE),
+    growth_divided=0.0,
     of_a_thread=True,
     overhead=1e-6,
 )
@@ -150,6 +182,7 @@ GPU = Speed(
         "mixed": ((3e-4, 0.55), (0.0, 0.25)),
         "double": ((3e-4, 0.7), (0.0, 0.3)),
     },
+    growth_divided=1.0,
     of_a_thread=False,
     overhead=1e-5,
 )

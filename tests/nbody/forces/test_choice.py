@@ -4,6 +4,7 @@ import pytest
 
 from hybrid_nbody.nbody.forces.choice import Wanted, chosen
 from hybrid_nbody.nbody.forces.speed import SPEEDS
+from hybrid_nbody.nbody.solver import wanted_of
 
 FALLING = (1e-2, 1e-4, 1e-5, 1e-7)
 PLAIN = Wanted("auto", 100_000, 1e-4, "single", jerks=False, ring=False)
@@ -22,17 +23,45 @@ def test_the_tree_is_taken_from_the_crossover_on(device, precision, accuracy):
 
 
 @pytest.mark.parametrize("device", ["cpu", "gpu"])
-def test_the_crossover_falls_with_the_accuracy_asked_for(device):
-    found = [
-        SPEEDS[device].crossover(accuracy, "single", 1) for accuracy in (1e-2, 1e-4, 1e-5, 1e-7)
-    ]
+@pytest.mark.parametrize("precision", ["single", "mixed", "double"])
+@pytest.mark.parametrize("devices", [1, 2, 3, 4, 8])
+@pytest.mark.parametrize("divided", [False, True])
+def test_the_more_exact_a_tree_is_the_more_bodies_it_takes_to_win(
+    device, precision, devices, divided
+):
+    accuracies = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+    speed = SPEEDS[device]
+    found = [speed.crossover(accuracy, precision, devices, divided) for accuracy in accuracies]
     assert found == sorted(found)
 
 
 @pytest.mark.parametrize("precision", ["single", "mixed", "double"])
-def test_ranks_of_a_cpu_do_not_move_the_crossover(precision):
+@pytest.mark.parametrize("divided", [False, True])
+def test_ranks_of_a_cpu_do_not_move_the_crossover(precision, divided):
     speed = SPEEDS["cpu"]
-    assert speed.crossover(1e-4, precision, 4) == speed.crossover(1e-4, precision, 1)
+    alone = speed.crossover(1e-4, precision)
+    assert speed.crossover(1e-4, precision, 4, divided) == alone
+
+
+@pytest.mark.parametrize(
+    ("changes", "several_nodes", "divided"),
+    [
+        ("", False, False),
+        ("", True, True),
+        ("compute: {transport: nccl}", False, False),
+        ("compute: {transport: host}", False, True),
+    ],
+)
+def test_gpus_that_divide_the_cells_take_more_bodies_to_win(
+    config_of, changes, several_nodes, divided
+):
+    speed = SPEEDS["gpu"]
+    gravity = "gravity: {solver: auto, precision: single}"
+    config = config_of(f"bodies: {{kind: plummer, n: 2}}\n{gravity}\n{changes}")
+    alone = speed.crossover(1e-4, "single")
+    wanted = wanted_of(config, 2 * alone - 1, several_nodes)
+    assert chosen(wanted, ["gpu"] * 2).name == ("direct" if divided else "fmm")
+    assert chosen(wanted._replace(number=2 * alone), ["gpu"] * 2).name == "fmm"
 
 
 MEASURED_ON_TWO = [
