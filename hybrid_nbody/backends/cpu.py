@@ -26,8 +26,8 @@ from hybrid_nbody.errors import InputError
 from hybrid_nbody.files.memory import available_memory
 
 SPINS = 10_000
-"""Times that an idle thread looks for work, some ten microseconds, before it sleeps: more would
-block the others of a busy machine, and each loop would wait for a time slice."""
+"""Times that an idle thread looks for work before it sleeps: for some 0.3 ms, about as long as from
+one loop to the next."""
 
 
 class CpuBackend(Backend):
@@ -39,6 +39,9 @@ class CpuBackend(Backend):
         Threads of this rank.
     makes_way : bool
         Whether `make_way` may use fewer: for the only rank of a run.
+    oversubscribed : bool
+        Whether the threads of all ranks outnumber the cores. One that looks for work keeps another
+        one from a core then, for whose loop it waits.
 
     Raises
     ------
@@ -52,12 +55,12 @@ class CpuBackend(Backend):
     transports = ("host",)
     shares_host_memory = True
 
-    def __init__(self, threads: int = 1, makes_way: bool = False):
+    def __init__(self, threads: int = 1, makes_way: bool = False, oversubscribed: bool = False):
         self.threads = threads
         self.makes_way = makes_way and threads > 1
         self._choice = ThreadChoice(threads, os.sched_getaffinity(0))
         self._told = False
-        prepare_numba(threads)
+        prepare_numba(threads, oversubscribed)
         import_numba()
         available = _numba_threads()
         if threads > available:
@@ -172,12 +175,17 @@ def usable_cores() -> int:
     return min(available, int(allowed)) if allowed.isdecimal() and int(allowed) else available
 
 
-def prepare_numba(threads: int) -> None:
-    """Choose Numba's threads and cache folder, which it reads when it is first imported."""
+def prepare_numba(threads: int, oversubscribed: bool = False) -> None:
+    """Choose Numba's threads and cache folder, which it reads when it is first imported.
+
+    Parameters as in `CpuBackend`. How long idle threads look for work is read later, when the first
+    loop is shared.
+    """
     os.environ.setdefault("NUMBA_NUM_THREADS", str(max(threads, len(os.sched_getaffinity(0)))))
     # omp needs libgomp on the machine
     os.environ.setdefault("NUMBA_THREADING_LAYER_PRIORITY", "omp tbb workqueue")
-    os.environ.setdefault("GOMP_SPINCOUNT", str(SPINS))
+    if os.environ.get("GOMP_SPINCOUNT", str(SPINS)) == str(SPINS):  # nobody else's choice
+        os.environ["GOMP_SPINCOUNT"] = "0" if oversubscribed else str(SPINS)
     if "NUMBA_CACHE_DIR" not in os.environ:
         folder = node_local_cache() / f"numba-{digest_of_kernels()}"
         os.environ["NUMBA_CACHE_DIR"] = str(folder)

@@ -58,6 +58,7 @@ def _check(path: str | Path, overrides: Sequence[str], communicator: Communicato
         *([("warning", lacking)] if lacking else []),
         ("time", _time(config.time)),
         ("compute", f"{placement.reason}; rank 0: {placement.backend.description}"),
+        *([("warning", placement.oversubscribed)] if placement.oversubscribed else []),
         *plan.on_devices(workers),
         ("work", plan.work),
         *_output(config, plan, kind.quantities),

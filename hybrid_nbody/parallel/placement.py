@@ -3,7 +3,7 @@
 import os
 import platform
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -37,6 +37,8 @@ class Placement:
         Whether two ranks of a node use one GPU.
     backends : tuple of str
         The name of every rank's backend.
+    oversubscribed : str
+        What a person is told of more threads than cores; empty where there are none.
     """
 
     backend: Backend
@@ -44,6 +46,7 @@ class Placement:
     table: list[tuple[int, str, str]]
     shared_gpus: bool
     backends: tuple[str, ...]
+    oversubscribed: str = ""
 
 
 def assign_device(
@@ -76,23 +79,43 @@ def assign_device(
     number = _threads(threads, name, communicator)
     visible = communicator.together(lambda: gpu_identities() if name in ON_GPUS else [])
     gpu = _own_gpu(visible, communicator).gpu
-    makes_way = threads == "auto" and communicator.size == 1
-    backend = communicator.together(lambda: _make_backend(name, gpu, number, cpu_share, makes_way))
+    taking_turns = _taking_turns(1 if name == "gpu" else number, communicator)
+
+    def cpu() -> CpuBackend:
+        makes_way = threads == "auto" and communicator.size == 1 and name == "cpu"
+        return CpuBackend(number, makes_way, bool(taking_turns))
+
+    backend = communicator.together(lambda: _make_backend(name, gpu, cpu, cpu_share))
     table = communicator.gather((communicator.rank, platform.node(), backend.description))
-    return Placement(backend, reason, table, _are_shared(backend, communicator), tuple(backends))
+    shared = _are_shared(backend, communicator)
+    advice = next((text for text in communicator.gather(taking_turns) if text), "")
+    return Placement(backend, reason, table, shared, tuple(backends), advice)
+
+
+def _taking_turns(threads: int, communicator: Communicator) -> str:
+    """Return in words that several threads of a rank share cores of this node; empty if none do."""
+    here = communicator.node.allgather((threads, os.sched_getaffinity(0)))
+    cores = len(frozenset().union(*(theirs for _, theirs in here)))
+    numbers = [number for number, _ in here]
+    if sum(numbers) <= cores or max(numbers) == 1:
+        return ""
+    return (
+        f"{sum(numbers)} threads take turns on the {cores} cores of a node, and wait for each "
+        "other: start fewer ranks, or let each have fewer threads (compute.threads)"
+    )
 
 
 def _make_backend(
-    name: str, gpu: int | None, threads: int, cpu_share: CpuShare, makes_way: bool
+    name: str, gpu: int | None, cpu: Callable[[], CpuBackend], cpu_share: CpuShare
 ) -> Backend:
-    """Return the backend of a name; CPU threads alone make way."""
+    """Return the backend of a name, for which `cpu` makes the CPU threads."""
     if name == "cpu":
-        return CpuBackend(threads, makes_way)
+        return cpu()
     if gpu is None:
         raise InputError(f"backend {name}: this rank sees no GPU")
     if name == "gpu":
         return GpuBackend(gpu)
-    both = HybridBackend(GpuBackend(gpu), CpuBackend(threads), cpu_share)
+    both = HybridBackend(GpuBackend(gpu), cpu(), cpu_share)
     return cast(Backend, both)  # by delegation to its main device
 
 

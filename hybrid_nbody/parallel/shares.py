@@ -192,6 +192,8 @@ def _warnings(setup: RunSetup[object]) -> list[str]:
     found = []
     if setup.placement.shared_gpus:
         found.append("ranks share a GPU; start one rank per GPU for full speed")
+    if setup.placement.oversubscribed:
+        found.append(setup.placement.oversubscribed)
     if not exchange.alone and exchange.transport.warning:
         found.append(exchange.transport.warning)
     return found

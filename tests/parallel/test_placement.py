@@ -6,13 +6,14 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from support.ranks import ThreadRank, on_threads
+from support.ranks import ThreadRank, on_threads, run_python
 
-from hybrid_nbody.backends.cpu import usable_cores
+from hybrid_nbody.backends.cpu import SPINS, usable_cores
 from hybrid_nbody.backends.gpu import REMEDY
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.parallel import placement
 from hybrid_nbody.parallel.placement import (
+    _taking_turns,
     _threads,
     assign_device,
     distribute_gpus,
@@ -314,3 +315,47 @@ def test_threads_that_share_cores_take_turns(monkeypatch, threads, cores, workin
     node = SimpleNamespace(allgather=lambda own: list(zip(threads, cores, strict=True)))
     ranks = SimpleNamespace(node=node, gather=lambda own: [own / threads[0] * n for n in threads])
     assert working_threads(threads[0], ranks) == pytest.approx(working, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("threads", "cores", "told"),
+    [
+        ([4, 2], [{0, 1, 2, 3}, {0, 1, 2, 3}], "6 threads take turns on the 4 cores of a node"),
+        ([100], [{0, 1}], "100 threads take turns on the 2 cores of a node"),
+        ([2, 2], [{0, 1, 2, 3}, {0, 1, 2, 3}], ""),
+        ([4, 4], [{0, 1, 2, 3}, {4, 5, 6, 7}], ""),
+        ([1, 1, 1], [{0, 1}, {0, 1}, {0, 1}], ""),  # no thread waits within a loop
+    ],
+)
+def test_more_threads_than_cores_are_noticed(threads, cores, told):
+    node = SimpleNamespace(allgather=lambda own: list(zip(threads, cores, strict=True)))
+    text = _taking_turns(threads[0], SimpleNamespace(node=node))
+    assert text.startswith(told)
+    assert bool(text) == bool(told)
+
+
+SPINS_OF_A_RANK = """
+import os
+from hybrid_nbody.parallel.communicator import start_mpi
+from hybrid_nbody.parallel.placement import assign_device
+
+placed = assign_device("cpu", THREADS, start_mpi())
+print(os.environ["GOMP_SPINCOUNT"], placed.oversubscribed)
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "chosen", "spins"), [(0, None, str(SPINS)), (1, None, "0"), (1, "77", "77")]
+)
+def test_threads_look_for_work_where_they_keep_no_other_one_from_a_core(
+    monkeypatch, more, chosen, spins
+):
+    cores = len(os.sched_getaffinity(0))
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    monkeypatch.setenv("NUMBA_NUM_THREADS", str(cores + 1))
+    if chosen:
+        monkeypatch.setenv("GOMP_SPINCOUNT", chosen)
+    code = SPINS_OF_A_RANK.replace("THREADS", str(cores + more))
+    found, _, told = run_python(code).stdout.strip().partition(" ")
+    assert found == spins
+    assert told.startswith(f"{cores + 1} threads take turns") == bool(more)

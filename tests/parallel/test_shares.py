@@ -89,6 +89,7 @@ def test_the_log_says_who_computes_what():
         table=[(0, "node1", "GPU 0, H200"), (1, "node1", "CPU, 3 threads")],
         backends=("gpu", "cpu"),
         shared_gpus=True,
+        oversubscribed="8 threads take turns",
     )
     transport = SimpleNamespace(name="host", warning="NCCL is gone")
     exchange = SimpleNamespace(
@@ -104,5 +105,6 @@ def test_the_log_says_who_computes_what():
         "  rank 0    node1                GPU 0, H200                  9 rows",
         "  rank 1    node1                CPU, 3 threads               1 row",
         "warning: ranks share a GPU; start one rank per GPU for full speed",
+        "warning: 8 threads take turns",
         "warning: NCCL is gone",
     ]
