@@ -86,17 +86,17 @@ def assign_device(
         return CpuBackend(number, makes_way, bool(taking_turns))
 
     backend = communicator.together(lambda: _make_backend(name, gpu, cpu, cpu_share))
-    table = communicator.gather((communicator.rank, platform.node(), backend.description))
+    row = (communicator.rank, platform.node(), backend.description)
+    told = communicator.gather((row, taking_turns))
+    table = [row for row, _ in told]
+    advice = next((text for _, text in told if text), "")
     shared = _are_shared(backend, communicator)
-    advice = next((text for text in communicator.gather(taking_turns) if text), "")
     return Placement(backend, reason, table, shared, tuple(backends), advice)
 
 
 def _taking_turns(threads: int, communicator: Communicator) -> str:
     """Return in words that several threads of a rank share cores of this node; empty if none do."""
-    here = communicator.node.allgather((threads, os.sched_getaffinity(0)))
-    cores = len(frozenset().union(*(theirs for _, theirs in here)))
-    numbers = [number for number, _ in here]
+    numbers, cores = _threads_and_cores(threads, communicator)
     if sum(numbers) <= cores or max(numbers) == 1:
         return ""
     return (
@@ -225,8 +225,14 @@ def working_threads(threads: int, communicator: Communicator) -> float:
         Those of this rank. Where a node has fewer cores than threads, they take turns.
     communicator : Communicator
     """
-    here = communicator.node.allgather((threads, os.sched_getaffinity(0)))
-    cores = frozenset().union(*(theirs for _, theirs in here))
-    share = min(1.0, len(cores) / sum(number for number, _ in here))
+    numbers, cores = _threads_and_cores(threads, communicator)
+    share = min(1.0, cores / sum(numbers))
     working: list[float] = communicator.gather(threads * share)
     return sum(working)
+
+
+def _threads_and_cores(threads: int, communicator: Communicator) -> tuple[list[int], int]:
+    """Return the threads of each rank of this node, and how many cores all of them have."""
+    here = communicator.node.allgather((threads, os.sched_getaffinity(0)))
+    cores = frozenset().union(*(theirs for _, theirs in here))
+    return [number for number, _ in here], len(cores)

@@ -64,6 +64,7 @@ class ThreadRank:
     """
 
     node_number = 0
+    on_several_nodes = False
 
     def __init__(self, rank, board, barrier):
         self.rank = self.local_rank = rank

@@ -15,7 +15,7 @@ class OneRank:
 
     rank = 0
     size = 1
-    local_size = 1
+    on_several_nodes = False
 
     def any(self, flag):
         return flag

@@ -92,7 +92,7 @@ def peer_memory(backend: Any, communicator: Communicator) -> PeerMemory | None:
     None, on every rank, where one of them cannot reach another's: on several nodes, or where the
     system forbids it.
     """
-    if communicator.any(communicator.local_size < communicator.size):
+    if communicator.any(communicator.on_several_nodes):
         return None
     refusals = (OSError, backend.runtime.CUDARuntimeError)
     memory = _attempt(lambda: PeerMemory(backend, communicator), refusals)

@@ -6,7 +6,7 @@ from hybrid_nbody.nbody.forces.choice import Wanted, chosen
 from hybrid_nbody.nbody.forces.speed import SPEEDS
 from hybrid_nbody.nbody.solver import wanted_of
 
-FALLING = (1e-2, 1e-4, 1e-5, 1e-7)
+FALLING = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 PLAIN = Wanted("auto", 100_000, 1e-4, "single", jerks=False, ring=False)
 
 
@@ -29,9 +29,8 @@ def test_the_tree_is_taken_from_the_crossover_on(device, precision, accuracy):
 def test_the_more_exact_a_tree_is_the_more_bodies_it_takes_to_win(
     device, precision, devices, divided
 ):
-    accuracies = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
     speed = SPEEDS[device]
-    found = [speed.crossover(accuracy, precision, devices, divided) for accuracy in accuracies]
+    found = [speed.crossover(accuracy, precision, devices, divided) for accuracy in FALLING]
     assert found == sorted(found)
 
 

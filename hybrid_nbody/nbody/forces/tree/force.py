@@ -142,7 +142,7 @@ class TreeForce(Force):
         Within one host it takes longer to keep account of them than to let them travel.
         """
         ranks = self.tree.communicator
-        self.tree.travels.may_settle = ranks.local_size < ranks.size
+        self.tree.travels.may_settle = ranks.on_several_nodes
 
     def bring_home(self) -> None:
         """Bring every body to the rank that owns its row."""
