@@ -26,12 +26,13 @@ def write_attributes(item: Any, values: Mapping[str, object]) -> None:
     HDF5 keeps texts of variable length in a heap, where one flipped bit can make a reader hang.
     Very long texts fit nowhere else.
     """
+    attributes = item.attrs
     for name, value in values.items():
         if isinstance(value, str) and len(value.encode()) < LONGEST_FIXED_TEXT:
             fixed_length = h5py.string_dtype("utf-8", max(1, len(value.encode())))
-            item.attrs.create(name, value.encode(), dtype=fixed_length)
+            attributes.create(name, value.encode(), dtype=fixed_length)
         else:
-            item.attrs[name] = value
+            attributes[name] = value
 
 
 # --- data sets ------------------------------------------------------------------------------------

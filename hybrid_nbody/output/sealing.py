@@ -1,11 +1,13 @@
 """Writing sealed HDF5 files: whole, synced, and named only then."""
 
 import io
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -165,16 +167,29 @@ def _lay_out(
 
 def _reserve(file: h5py.File, name: str, data: RawData) -> int | None:
     """Create a data set in one piece of the file; return where it begins, None if it is empty."""
-    creation = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    creation.set_layout(h5py.h5d.CONTIGUOUS)
-    creation.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
-    creation.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
-    link = h5py.h5p.create(h5py.h5p.LINK_CREATE)
-    link.set_create_intermediate_group(True)
     space = h5py.h5s.create_simple(data.shape)
     number = h5py.h5t.py_create(data.dtype, logical=True)
-    dataset = h5py.h5d.create(file.id, name.encode(), number, space, dcpl=creation, lcpl=link)
-    return int(dataset.get_offset()) if np.prod(data.shape, dtype=int) else None
+    how = {"dcpl": _in_one_piece(), "lcpl": _with_groups()}
+    dataset = h5py.h5d.create(file.id, name.encode(), number, space, **how)
+    return int(dataset.get_offset()) if math.prod(data.shape) else None
+
+
+@cache
+def _in_one_piece() -> Any:
+    """Return the properties of a data set that has its place at once, and is filled past HDF5."""
+    properties = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    properties.set_layout(h5py.h5d.CONTIGUOUS)
+    properties.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+    properties.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+    return properties
+
+
+@cache
+def _with_groups() -> Any:
+    """Return the properties of a link that makes the groups in its name."""
+    properties = h5py.h5p.create(h5py.h5p.LINK_CREATE)
+    properties.set_create_intermediate_group(True)
+    return properties
 
 
 def _write_pieces(file: io.FileIO, offset: int, pieces: Iterable[NDArray[Any]]) -> None:

@@ -19,6 +19,7 @@ from hybrid_nbody.output.checkpoint import CheckpointWriter
 from hybrid_nbody.output.limits import Limits
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.recorder import Recorder
+from hybrid_nbody.output.turns import short_turns
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress, SeveralProgress
 from hybrid_nbody.running.cores import cores_events
@@ -260,7 +261,8 @@ class Job:
         start = time.perf_counter()
         self.preparation = self.simulation.wall_clock()
         try:
-            outcome = self.simulation.run()
+            with short_turns():
+                outcome = self.simulation.run()
         except HybridNBodyError as error:
             self.recorder.progress.close()
             with suppress(FileError):  # the disk may be full: the error itself is said in any case
