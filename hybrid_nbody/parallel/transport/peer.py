@@ -103,7 +103,10 @@ def peer_memory(backend: Any, communicator: Communicator) -> PeerMemory | None:
     if memory is None or len(found) < len(locations):
         return None
     reached = _attempt(partial(memory.map, probe, found), refusals)
-    return None if communicator.any(reached is None) else memory
+    if communicator.any(reached is None):
+        memory.close()  # what some ranks have opened
+        return None
+    return memory
 
 
 def _attempt(action: Callable[[], T], refusals: tuple[type[Exception], ...]) -> T | None:

@@ -1,6 +1,7 @@
 """Transport and agreement that are timed and counted: what a rank receives, and waits for.
 
-A watched transport or communicator stands in the place of another one and hands all calls on.
+A watched transport or communicator stands in the place of another one and hands all calls on. It
+has no `peers`: every exchange passes through it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -94,6 +95,9 @@ class WatchedTransport(Transport):
     def maximum(self, array: Array) -> None:
         with self.watch.reduction():
             self.carrier.maximum(array)
+
+    def release(self) -> None:
+        self.carrier.release()
 
 
 class WatchedMessages:

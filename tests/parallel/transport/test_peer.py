@@ -68,20 +68,31 @@ class MemoryStandIn(peer.PeerMemory):
         self.communicator = communicator
 
     failure = None
+    fails_in_map = False
+    closed = ()
+
+    def fail(self, in_map):
+        if self.failure and self.communicator.rank == 1 and in_map == self.fails_in_map:
+            raise self.failure
 
     def location(self, array):
-        if self.failure and self.communicator.rank == 1:
-            raise self.failure
+        self.fail(in_map=False)
         return b"handle", 0
 
     def map(self, array, locations):
+        self.fail(in_map=True)
         return [8] * len(locations)
 
+    def close(self):
+        self.closed.append(self.communicator.rank)
 
-def peer_memories(monkeypatch, failure):
+
+def peer_memories(monkeypatch, failure, fails_in_map=False):
     """Return what two ranks see of each other's memory."""
     monkeypatch.setattr(peer, "PeerMemory", MemoryStandIn)
     monkeypatch.setattr(MemoryStandIn, "failure", failure)
+    monkeypatch.setattr(MemoryStandIn, "fails_in_map", fails_in_map)
+    monkeypatch.setattr(MemoryStandIn, "closed", [])
     return on_threads(2, lambda rank: peer.peer_memory(GpuStandIn(), rank))
 
 
@@ -92,6 +103,11 @@ def test_ranks_that_reach_each_other_have_the_memory_of_all(monkeypatch):
 @pytest.mark.parametrize("failure", [OSError("no driver"), CudaError("not supported")], ids=repr)
 def test_no_rank_has_it_where_the_system_refuses_it_to_one(monkeypatch, failure):
     assert peer_memories(monkeypatch, failure) == [None, None]
+
+
+def test_what_one_rank_has_opened_is_closed_where_another_cannot_open_it(monkeypatch):
+    assert peer_memories(monkeypatch, OSError("no"), fails_in_map=True) == [None, None]
+    assert sorted(MemoryStandIn.closed) == [0, 1]
 
 
 def test_an_error_of_another_kind_is_not_taken_for_a_refusal():

@@ -163,3 +163,10 @@ def test_calls_of_a_tree_are_counted_by_their_names(backend):
     assert numbers.barrier() == "waited"
     assert numbers.size == 2
     assert (watch.traffic.reductions, len(watch.marks)) == (1, 1)
+
+
+def test_the_transport_that_carries_lets_go_of_memory(backend):
+    released = []
+    carrier = SimpleNamespace(name="a", warning="", release=lambda: released.append("carrier"))
+    WatchedTransport(carrier, Watch(backend), 0).release()
+    assert released == ["carrier"]
