@@ -35,11 +35,11 @@ def command_run(arguments: Namespace, communicator: "Communicator") -> int:
         from hybrid_nbody.running.branch import run_from
         from hybrid_nbody.running.start import run
 
+    settings = (arguments.overrides, arguments.overwrite)
     if arguments.source is not None:
-        settings = (arguments.overrides, arguments.overwrite)
-        return run_from(arguments.source, *settings, communicator, STARTED)
+        return run_from(arguments.source, *settings, communicator, STARTED).code
     communicator.only_on_root(lambda: require_configuration(Path(arguments.file)))
-    return run(arguments.file, arguments.overrides, arguments.overwrite, communicator, STARTED)
+    return run(arguments.file, *settings, communicator, STARTED).code
 
 
 def command_sweep(arguments: Namespace, communicator: "Communicator") -> int:
@@ -57,7 +57,7 @@ def command_resume(arguments: Namespace, communicator: "Communicator") -> int:
     with interrupted_afterwards():
         from hybrid_nbody.running.start import resume
 
-    return resume(arguments.directory, arguments.overrides, communicator, STARTED)
+    return resume(arguments.directory, arguments.overrides, communicator, STARTED).code
 
 
 def command_check(arguments: Namespace, communicator: "Communicator") -> int:

@@ -327,7 +327,7 @@ def _run_in_folder(
         path = Path(folder) / f"{COMMAND}.yaml"
         text = json.dumps(values)  # every JSON text is YAML
         communicator.only_on_root(lambda: path.write_text(text))
-        code = start.run(path, (), arguments.overwrite, communicator, started)
+        code = start.run(path, (), arguments.overwrite, communicator, started).code
     if arguments.overwrite:
         communicator.only_on_root(lambda: (arguments.output / ANIMATION).unlink(missing_ok=True))
     if arguments.iterations is None and code == 0:

@@ -1,13 +1,14 @@
 """The log of a run: what the program says, on the terminal and in ``log.txt``."""
 
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from rich.console import Console
 
-from hybrid_nbody.errors import FileError
+from hybrid_nbody.errors import FileError, HybridNBodyError
 from hybrid_nbody.files.atomic import file_errors
 
 
@@ -70,6 +71,20 @@ class Log:
             self._failure = error
             self._show(f"warning: {error}; no more lines are written there")
 
+    @contextmanager
+    def noting_errors(self) -> Iterator[None]:
+        """Note an error that ends the block, and close the file; the error is raised again.
+
+        Where it cannot be written, the error itself counts.
+        """
+        try:
+            yield
+        except BaseException as error:
+            self.note(f"error: {_in_words(error)}")
+            with suppress(FileError):
+                self.close()
+            raise
+
     def close(self) -> None:
         """Close the file.
 
@@ -89,3 +104,12 @@ class Log:
             self._failure = self._failure or error
         if self._failure:
             raise self._failure
+
+
+def _in_words(error: BaseException) -> str:
+    """Return what the log says of an error."""
+    if isinstance(error, HybridNBodyError):
+        return str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return "stopped at once by Ctrl-C"
+    return f"{type(error).__name__}: {error}"

@@ -57,11 +57,12 @@ class PieceWriter:
     def flush(self) -> None:
         """Return once all is written; raises `FileError` as `add`."""
         while self._waiting:
-            self._waiting.popleft().result()
+            self.wait_for(self._waiting.popleft())
 
     def close(self) -> None:
         """Write what is left, and end the thread; raises `FileError` as `add`."""
         try:
-            self.flush()
+            while self._waiting:  # at the end a run waits for any disk
+                self._waiting.popleft().result()
         finally:
             self._thread.shutdown()

@@ -350,10 +350,15 @@ class Trajectory:
             raise
 
     def _close_writer(self) -> None:
-        if self._writer is not None:
-            writer = self._writer
+        """Close the writer, once: one whose end was interrupted is closed by the next call."""
+        if self._writer is None:
+            return
+        try:
+            self._writer.close()
+        except Exception:
             self._writer = None
-            writer.close()
+            raise
+        self._writer = None
 
 
 def _empty_listing(model: Model, header: Mapping[str, object], first: int) -> Listing:

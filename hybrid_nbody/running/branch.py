@@ -16,6 +16,7 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.running.continuation import is_among
 from hybrid_nbody.running.contract import AnyBuilder
+from hybrid_nbody.running.ending import Ending
 from hybrid_nbody.running.job import RunContext
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.start import acknowledging, begin, open_log, told_by_the_guard
@@ -53,8 +54,8 @@ def run_from(
     overwrite: bool,
     communicator: Communicator,
     started: float,
-) -> int:
-    """Start a run from a checkpoint or frame of another one; return the exit code.
+) -> Ending:
+    """Start a run from a checkpoint or frame of another one; return how it ended.
 
     Time goes on. Steps are counted as if all of them had had the length of the new ones.
 
@@ -76,9 +77,8 @@ def run_from(
     with StopSignals(acknowledging(communicator)) as signals, told_by_the_guard():
         branch = communicator.on_root(lambda: branch_of(source, overrides))
         folder = Path(branch.config.output.directory)
-        context = RunContext(
-            folder, communicator, log, started, signals, branch.origin, branch.start.step
-        )
+        place = (folder, communicator, log, started, signals)
+        context = RunContext(*place, origin=branch.origin, first_step=branch.start.step)
         log.say(f"from {branch.origin}")
         if branch.warning:
             log.say(f"warning: {branch.warning}")

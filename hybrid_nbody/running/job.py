@@ -1,16 +1,16 @@
-"""One run, from its model to its exit code: what happens when, and what is said at the end."""
+"""One run, from its model to its end: what happens when, and what is said at the end."""
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.sections import Every, ModelConfig
-from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError
+from hybrid_nbody.errors import FileError, HybridNBodyError
 from hybrid_nbody.files.names import ORIGIN, START
 from hybrid_nbody.output import directory
 from hybrid_nbody.output import summary as report
@@ -23,6 +23,7 @@ from hybrid_nbody.output.turns import short_turns
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import BarProgress, GrowingPause, LineProgress, Progress, SeveralProgress
 from hybrid_nbody.running.cores import cores_events
+from hybrid_nbody.running.ending import CONDITION, ENDED, FINISHED, SIGNALLED, TIME_LIMIT, Ending
 from hybrid_nbody.running.identity import start_of
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.rebalance import Rebalancer
@@ -49,18 +50,6 @@ PROGRESS_SECONDS = 0.2
 
 BALANCE_SECONDS = 20.0
 """Wall-clock time between two looks at the speeds of the ranks."""
-
-FINISHED = "finished"
-"""The outcome at the last step."""
-
-CONDITION = "condition"
-"""The outcome when something has happened at which the run was to stop."""
-
-ENDED = (FINISHED, CONDITION)
-"""The outcomes of a run that is not to be continued."""
-
-SIGNALLED = "stopped"
-"""The outcome of a signal, or of the wall-clock limit."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +87,7 @@ class RunContext:
 
 
 class Job:
-    """One run, from its model to its exit code.
+    """One run, from its model to its end.
 
     Parameters
     ----------
@@ -130,7 +119,8 @@ class Job:
         self.log = context.log
         self.rebalancer = rebalancer
         self.origin = context.origin
-        self.ends = [AtStep(step) for step in (context.first_step,) if step is not None]
+        first = context.first_step
+        self.starts = [] if first is None else [AtStep(first)]
         self.last_step = config.time.total_steps
         self.simulation = TimeLoop(model, context.communicator, context.signals, context.started)
         origin = {ORIGIN: self.origin} if self.origin else {}
@@ -172,13 +162,13 @@ class Job:
         record = self.recorder
         stop = StopRequested(self.config.time.wall_limit or math.inf)
         last = AtStep(self.last_step)
-        ends = [*self.ends, last]
+        ends = [*self.starts, last]
         frame = self._when(output.trajectory)
         measure = self._when(output.diagnostics)
         saved = [AfterStart(schedule) for schedule in self._when(output.checkpoint)]
         save = AnyOf(*saved, last, stop)
         before = [
-            *self.stopping.events(measure, self._write_all),
+            *self.stopping.events(measure, self._end_at_condition),
             Event("diagnostics", _and_at_the_ends(measure, ends), record.measure),
         ]
         after = [
@@ -186,8 +176,8 @@ class Job:
             Event("limits", AnyOf(*measure, save), self._warn),
             Event("progress", AnyOf(EveryWallClock(PROGRESS_SECONDS), last, stop), record.show),
             *cores_events(self.model.backend, self.log.say),
-            Event("stop", stop, self._ending_as(SIGNALLED)),
-            Event("finish", last, self._ending_as(FINISHED)),
+            Event("stop", stop, lambda: self._end_as(self._early_outcome)),
+            Event("finish", last, lambda: self._end_as(FINISHED)),
         ]
         self.simulation.events = [
             Event("guard", AnyOf(*frame, *measure, save), record.check, waits=False),
@@ -204,8 +194,8 @@ class Job:
             every = EveryWallClock(BALANCE_SECONDS)
             self.simulation.events.append(Event("balance", every, self._rebalance))
 
-    def _write_all(self) -> None:
-        """Write the present state, whatever is due."""
+    def _end_at_condition(self) -> None:
+        """Write the present state, whatever is due, and end the run."""
         self.recorder.check()()
         if self.config.output.diagnostics:
             self.recorder.measure()
@@ -220,9 +210,14 @@ class Job:
         for warning in self.limits.new_warnings(self.recorder.diagnostics):
             self.log.say(warning)
 
-    def _ending_as(self, outcome: str) -> Callable[[], None]:
-        """Return what ends the run, unless a condition does so at this step."""
-        return lambda: self.simulation.stop(CONDITION if self.stopping.happened else outcome)
+    @property
+    def _early_outcome(self) -> str:
+        """Return the outcome where the run is stopped early."""
+        return SIGNALLED if self.simulation.signalled else TIME_LIMIT
+
+    def _end_as(self, outcome: str) -> None:
+        """End the run, by a condition if one is met at this step."""
+        self.simulation.stop(CONDITION if self.stopping.happened else outcome)
 
     def _rebalance(self) -> None:
         """Share the rows out again if that pays, unless the run ends here."""
@@ -249,8 +244,8 @@ class Job:
         for text in self.stopping.begin():
             self.log.say(f"{text}, already: the run goes on until it happens anew")
 
-    def run(self) -> int:
-        """Run to the end, or until the run is asked to stop; return the exit code."""
+    def run(self) -> Ending:
+        """Run to the end, or until the run is asked to stop; within `closed_on_errors`."""
         if self.model.step == self.last_step:
             advice = "to continue, raise time.steps or time.end with --set"
             self.log.say(f"the run is complete at step {self.last_step}; {advice}")
@@ -260,38 +255,32 @@ class Job:
         first_step = self.model.step
         start = time.perf_counter()
         self.preparation = self.simulation.wall_clock()
-        try:
-            with short_turns():
-                outcome = self.simulation.run()
-        except HybridNBodyError as error:
-            self.recorder.progress.close()
-            with suppress(FileError):  # the disk may be full: the error itself is said in any case
-                self._end_trajectory(error)
-            self._end_log(f"error: {error}")
-            raise
-        except BaseException as error:  # whoever called may go on: no thread must write any more
-            self.recorder.progress.close()
-            with suppress(FileError):
-                self.trajectory.abandon()
-            self._end_log(f"error: {_in_words(error)}")
-            raise
+        with short_turns():
+            outcome = self.simulation.run()
         seconds = time.perf_counter() - start
         self.recorder.close()
-        self._summarise(outcome, self.model.step - first_step, seconds)
-        return 0 if outcome in ENDED else STOPPED_EARLY
+        return self._summarise(outcome, self.model.step - first_step, seconds)
 
-    def _end_trajectory(self, error: HybridNBodyError) -> None:
+    @contextmanager
+    def closed_on_errors(self) -> Iterator[None]:
+        """End the output where an error ends the block: no thread must write any more.
+
+        Where it cannot be written, as on a full disk, the error itself counts.
+        """
+        try:
+            yield
+        except BaseException as error:
+            self.recorder.progress.close()
+            with suppress(FileError):
+                self._end_trajectory(error)
+            raise
+
+    def _end_trajectory(self, error: BaseException) -> None:
         """Write what is left of the output after an error."""
-        if error.shared:
+        if isinstance(error, HybridNBodyError) and error.shared:
             self.trajectory.close()
         else:
             self.trajectory.abandon()
-
-    def _end_log(self, line: str) -> None:
-        """Note a last line; where it cannot be written, what ended the run counts."""
-        self.log.note(line)
-        with suppress(FileError):
-            self.log.close()
 
     def _close_log(self, outcome: str) -> None:
         """Close the log; one that was not written matters less than that a run is to be continued.
@@ -307,8 +296,8 @@ class Job:
             if outcome in ENDED:
                 raise
 
-    def _summarise(self, outcome: str, steps: int, seconds: float) -> None:
-        """Say how the run ended, where its time went, and what to do next."""
+    def _summarise(self, outcome: str, steps: int, seconds: float) -> Ending:
+        """Say how the run ended, where its time went, and what to do next; return how it did."""
         parts = {name: self.model.timings[name] for name in MODELS[self.config.model].timings}
         rows = report.time_shares(self.simulation.timings, parts, seconds)
         rows = [("preparation", self.preparation), *rows]
@@ -321,8 +310,10 @@ class Job:
             self.log.say(f"relative energy error {self.recorder.energy_error:+.2e}")
         for warning in self.limits.warnings(self.recorder.diagnostics):
             self.log.say(warning)
-        self.log.say(self._ending(outcome))
+        ending = self._ending(outcome)
+        self.log.say(ending.line)
         self.communicator.only_on_root(lambda: self._close_log(outcome))
+        return ending
 
     def _advice_on_ranks(self, parts: Mapping[str, float]) -> str:
         """Say whether one rank would be faster, where exchanges are measured; all call together."""
@@ -334,19 +325,20 @@ class Job:
         alike = len(set(devices)) == 1
         return report.advice_on_ranks(forces, exchanges) if alike else ""
 
-    def _ending(self, outcome: str) -> str:
-        """Return the last line: where the run ended, and how to go on."""
+    def _ending(self, outcome: str) -> Ending:
+        """Return how the run ended, where, and how to go on."""
         at = f"step {self.model.step} of {self.last_step}, t = {self.model.time:g}"
         if outcome == FINISHED:
-            return f"finished at {at}; output in {self.folder}"
+            return Ending(outcome, f"finished at {at}; output in {self.folder}")
         next_command = f"continue with: hybrid-nbody resume {self.folder}"
         if outcome == CONDITION:
-            return f"stopped at {at}, as asked: {self.stopping.happened}; {next_command}"
-        return f"stopped early ({self._reason()}) at {at}; {next_command}"
+            why = f"as asked: {self.stopping.happened}"
+            return Ending(outcome, f"stopped at {at}, {why}; {next_command}")
+        return Ending(outcome, f"stopped early ({self._reason(outcome)}) at {at}; {next_command}")
 
-    def _reason(self) -> str:
+    def _reason(self, outcome: str) -> str:
         """Say why the run was stopped early."""
-        if not self.simulation.signalled:
+        if outcome == TIME_LIMIT:
             return "time.wall_limit"
         return self.simulation.signals.received or "a signal to another rank"
 
@@ -386,10 +378,3 @@ def progress_for(log: Log) -> Progress:
         in_log = LineProgress("step", log.note, GrowingPause())
         return SeveralProgress(BarProgress("step", log.console), in_log)
     return LineProgress("step", log.say, GrowingPause())
-
-
-def _in_words(error: BaseException) -> str:
-    """Return what the log says of an error that is none of a run."""
-    if isinstance(error, KeyboardInterrupt):
-        return "stopped at once by a second Ctrl-C"
-    return f"{type(error).__name__}: {error}"

@@ -16,7 +16,6 @@ from hybrid_nbody.config import loader
 from hybrid_nbody.config.faults import printable
 from hybrid_nbody.config.sections import ModelConfig
 from hybrid_nbody.errors import InputError
-from hybrid_nbody.files.checkpoint import Checkpoint
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.output.terminal import open_console
@@ -24,8 +23,9 @@ from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.parallel.shares import Devices, RunSetup, is_measured
 from hybrid_nbody.running.ahead import collect_garbage
 from hybrid_nbody.running.amounts import expected_lines
-from hybrid_nbody.running.continuation import continue_trajectory, load_saved_run
+from hybrid_nbody.running.continuation import SavedRun, continue_trajectory, load_saved_run
 from hybrid_nbody.running.contract import AnyBuilder
+from hybrid_nbody.running.ending import Ending
 from hybrid_nbody.running.job import Job, RunContext
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.running.rebalance import Rebalancer
@@ -146,8 +146,8 @@ def run(
     communicator: Communicator,
     started: float,
     log: Log | None = None,
-) -> int:
-    """Run a configuration from the beginning; return the exit code.
+) -> Ending:
+    """Run a configuration from the beginning; return how it ended.
 
     Parameters
     ----------
@@ -182,8 +182,8 @@ def _fresh(builder: AnyBuilder) -> RunSetup[Any]:
     return builder.fresh(builder.communicator.only_on_root(builder.initial))
 
 
-def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make) -> int:
-    """Run a model from its beginning in a directory of its own; return the exit code.
+def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make) -> Ending:
+    """Run a model from its beginning in a directory of its own; return how it ended.
 
     Parameters
     ----------
@@ -207,17 +207,27 @@ def begin(config: ModelConfig, context: RunContext, overwrite: bool, make: Make)
     builder = MODELS[config.model].builder(config, communicator)
     builder.check()
     communicator.only_on_root(lambda: directory.check(folder, overwrite))
-    with context.signals.interrupting(communicator.size == 1):
-        setup = _prepared(log, builder, make)
-        introduce(builder, setup, log)
-        job = Job(config, context, setup.model, rebalancer(builder, setup, log))
-        del setup  # the job's model alone is kept: it may be replaced
-        job.begin(saved_step=None)  # a run that cannot start does not cost an earlier one
+    job = _begun(context, builder, make)  # a run that cannot start does not cost an earlier one
     with _locked(folder, communicator):
         communicator.only_on_root(lambda: directory.claim(folder, overwrite))
-        job.trajectory.create(job.model, job.header)
-        communicator.only_on_root(lambda: log.open(folder / directory.LOG))
-        return job.run()
+        with log.noting_errors(), job.closed_on_errors():
+            job.trajectory.create(job.model, job.header)
+            communicator.only_on_root(lambda: log.open(folder / directory.LOG))
+            return job.run()
+
+
+def _begun(
+    context: RunContext, builder: AnyBuilder, make: Make, saved_step: int | None = None
+) -> Job:
+    """Return a run at the state to start from, which has been checked; a Ctrl-C interrupts that."""
+    log = context.log
+    with context.signals.interrupting(context.communicator.size == 1):
+        setup = _prepared(log, builder, make)
+        introduce(builder, setup, log)
+        job = Job(builder.config, context, setup.model, rebalancer(builder, setup, log))
+        del setup  # the job's model alone is kept: it may be replaced
+        job.begin(saved_step)
+    return job
 
 
 @contextmanager
@@ -281,8 +291,8 @@ def resume(
     communicator: Communicator,
     started: float,
     log: Log | None = None,
-) -> int:
-    """Continue a run from its newest checkpoint that is whole; return the exit code.
+) -> Ending:
+    """Continue a run from its newest checkpoint that is whole; return how it ended.
 
     Parameters
     ----------
@@ -303,37 +313,41 @@ def resume(
         told_by_the_guard(),
         _locked(folder, communicator),
     ):
-        config, before, saved, warnings = communicator.on_root(
-            lambda: _saved_run(folder, overrides)
-        )
-        builder = MODELS[config.model].builder(config, communicator)
+        saved = communicator.on_root(lambda: _saved_run(folder, overrides))
+        checkpoint = saved.checkpoint
+        builder = MODELS[saved.config.model].builder(saved.config, communicator)
         builder.check()
-        setup = _prepared(log, builder, lambda builder: builder.restored(saved))
-        for warning in warnings:
-            log.say(f"warning: {warning}; resuming from {saved.path.name}")
-        introduce(builder, setup, log)
         context = RunContext(
-            folder, communicator, log, started, signals, saved.origin, start=saved.start
+            folder, communicator, log, started, signals, checkpoint.origin, start=checkpoint.start
         )
-        job = Job(config, context, setup.model, rebalancer(builder, setup, log))
-        del setup  # the job's model alone is kept: it may be replaced
-        at = f"step {job.model.step}, t = {job.model.time:g}"
-        log.say(f"resuming {folder} at {at}, from {saved.path.name}")
         communicator.only_on_root(lambda: log.open(folder / directory.LOG))
-        job.begin(saved_step=job.model.step)
-        continue_trajectory(job, before)
+        with log.noting_errors():
+            return _resumed(context, builder, saved)
+
+
+def _resumed(context: RunContext, builder: AnyBuilder, saved: SavedRun) -> Ending:
+    """Continue a run from a checkpoint; return how it ended."""
+    log = context.log
+    name = saved.checkpoint.path.name
+    for warning in saved.warnings:
+        log.say(f"warning: {warning}; resuming from {name}")
+    job = _begun(
+        context, builder, lambda builder: builder.restored(saved.checkpoint), saved.checkpoint.step
+    )
+    at = f"step {job.model.step}, t = {job.model.time:g}"
+    log.say(f"resuming {context.folder} at {at}, from {name}")
+    with job.closed_on_errors():
+        continue_trajectory(job, saved.before)
         return job.run()
 
 
-def _saved_run(
-    folder: Path, overrides: Sequence[str]
-) -> tuple[ModelConfig, ModelConfig, Checkpoint, Sequence[str]]:
-    """Return configuration, that of the checkpoint, checkpoint and warnings of a run to resume."""
-    saved, before, config, warnings = load_saved_run(folder, overrides)
-    output = config.output.model_copy(update={"directory": str(folder)})
-    config = config.model_copy(update={"output": output})
-    _refuse_an_end_in_the_past(config, saved.step)
-    return config, before, saved, warnings
+def _saved_run(folder: Path, overrides: Sequence[str]) -> SavedRun:
+    """Return the newest state of a run to resume, which stays in its directory."""
+    saved = load_saved_run(folder, overrides)
+    output = saved.config.output.model_copy(update={"directory": str(folder)})
+    config = saved.config.model_copy(update={"output": output})
+    _refuse_an_end_in_the_past(config, saved.checkpoint.step)
+    return saved._replace(config=config)
 
 
 def _require_run(folder: Path) -> None:

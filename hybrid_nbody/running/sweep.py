@@ -14,18 +14,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError
+from hybrid_nbody.errors import FileError, HybridNBodyError
 from hybrid_nbody.output.log import Log
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import duration
+from hybrid_nbody.running.ending import SIGNALLED, TIME_LIMIT, Ending
 from hybrid_nbody.running.members import CLAIM, FAILED, Member, Progress, progress_of
 from hybrid_nbody.running.start import resume, run
 
 PATIENCE = 5.0
 """Seconds after which the progress of a single run is told."""
-
-BY_TIME = "time.wall_limit"
-"""What ends a run early that is not a request to end all of them."""
 
 Tell = Callable[[str], None]
 
@@ -95,38 +93,37 @@ class Worker:
             progress = progress_of(member, config)
             if progress in (Progress.FINISHED, Progress.STOPPED):
                 return True
-            code = _run(self.file, member, progress, communicator, log)
+            ending = _run(self.file, member, progress, communicator, log)
         except (HybridNBodyError, MemoryError) as error:
             note_failure(member, str(error))
             mark_as_ended(member, "failed")
             self.tell(f"{pace.count()} {member.name}: failed: {error}")
             return True
-        except KeyboardInterrupt:  # while it was set up: nothing of it is written yet
+        except KeyboardInterrupt:  # at once: while it was set up, or by a second one in its steps
             return False
-        if code == STOPPED_EARLY:
-            return self._stopped_early(member, log)
-        mark_as_ended(member, log.last.partition("; ")[0])
-        seconds = time.monotonic() - start
-        taken = duration(seconds) if seconds > 10 else f"{seconds:.2g} s"
-        how = log.last.split(maxsplit=1)[0]
-        self.tell(f"{pace.count()} {member.name}: {how} in {taken}{pace.left()}")
-        return True
+        return self._ended(member, ending, time.monotonic() - start, pace)
 
-    def _stopped_early(self, member: Member, log: "MemberLog") -> bool:
-        """Tell of a run that its wall-clock limit has ended; return whether the sweep goes on.
+    def _ended(self, member: Member, ending: Ending, seconds: float, pace: "_Pace") -> bool:
+        """Tell how a run ended; return False if the worker was asked to stop.
 
-        A request to stop ends all runs; whoever waits is told of it once.
+        Such a request ends all runs; whoever waits is told of it once.
         """
-        goes_on = BY_TIME in log.last
-        if goes_on:
-            self.tell(f"  {member.name}: {log.last.partition(';')[0]}")
-        return goes_on
+        if ending.outcome == SIGNALLED:
+            return False
+        how = ending.line.partition(";")[0]
+        if ending.outcome == TIME_LIMIT:
+            self.tell(f"  {member.name}: {how}")
+            return True
+        mark_as_ended(member, how)
+        taken = duration(seconds) if seconds > 10 else f"{seconds:.2g} s"
+        self.tell(f"{pace.count()} {member.name}: {how.split()[0]} in {taken}{pace.left()}")
+        return True
 
 
 def _run(
     file: str, member: Member, progress: Progress, communicator: Communicator, log: "MemberLog"
-) -> int:
-    """Begin a run or continue it; return its exit code."""
+) -> Ending:
+    """Begin a run or continue it; return how it ended."""
     mark_as_ended(member, "")  # not yet
     started = time.monotonic()
     if progress is Progress.BEGUN:
@@ -183,22 +180,15 @@ class MemberLog(Log):
     ----------
     tell : callable
         Takes the progress of a run that takes long.
-
-    Attributes
-    ----------
-    last : str
-        What was said last.
     """
 
     def __init__(self, tell: Tell) -> None:
         super().__init__(Console(file=open(os.devnull, "w")))  # noqa: SIM115
         self.tell = tell
-        self.last = ""
         self.started = time.monotonic()
 
     def say(self, text: str) -> None:
         """Write `text` to the file, and tell of steps after a while."""
-        self.last = text
         if text.startswith("step ") and time.monotonic() - self.started > PATIENCE:
             self.tell(text)
         self.note(text)

@@ -83,7 +83,7 @@ print(code, [thread.name for thread in threading.enumerate()])
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        ("KeyboardInterrupt", 75, "stopped at once by a second Ctrl-C"),
+        ("KeyboardInterrupt", 75, "stopped at once by Ctrl-C"),
         ("MemoryError('no 8 GB')", 2, "MemoryError: no 8 GB"),
     ],
 )

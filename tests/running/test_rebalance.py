@@ -202,7 +202,7 @@ def test_a_whole_run_keeps_its_output_while_it_is_shared_out_anew(
             Rebalancer, "_speeds", lambda self: self.builder.speeds(self.setup, None)
         )
         monkeypatch.setattr(job, "BALANCE_SECONDS", 0.0)
-        outcomes.append(start.run(config, [], False, communicator, 0.0))
+        outcomes.append(start.run(config, [], False, communicator, 0.0).code)
     assert outcomes == [0, 0]
     if communicator.is_root:
         assert_same_run(shared_tmp_path / "equal", shared_tmp_path / "measured")
@@ -236,7 +236,7 @@ def test_a_whole_run_by_speeds_that_were_measured(
         config, folder = shared_tmp_path / f"{balance}.yaml", shared_tmp_path / balance
         written = text.replace("OUT", str(folder)).replace("balance: equal", f"balance: {balance}")
         communicator.only_on_root(partial(config.write_text, written))
-        assert start.run(config, [], False, communicator, 0.0) == 0
+        assert start.run(config, [], False, communicator, 0.0).code == 0
     if communicator.is_root:
         assert_same_run(shared_tmp_path / "equal", shared_tmp_path / "measured")
         assert "shared out anew as" in (shared_tmp_path / "measured" / "log.txt").read_text()

@@ -62,11 +62,11 @@ def test_a_process_can_resume_a_run_twice_and_leave_it_to_another(tmp_path):
     job = write_job(tmp_path, "fluid")
     out = tmp_path / "out"
     log = run_start.open_log(alone())
-    assert run_start.run(job, ["time.steps=20"], False, alone(), time.monotonic(), log) == 0
+    assert run_start.run(job, ["time.steps=20"], False, alone(), time.monotonic(), log).code == 0
     descriptors = len(os.listdir("/proc/self/fd"))
     for steps in (21, 22):
         settings = [f"time.steps={steps}"]
-        assert run_start.resume(out, settings, alone(), time.monotonic(), log) == 0
+        assert run_start.resume(out, settings, alone(), time.monotonic(), log).code == 0
     assert len(os.listdir("/proc/self/fd")) == descriptors
     with pytest.raises(InputError, match="already, past the end"):
         run_start.resume(out, ["time.steps=20"], alone(), time.monotonic(), log)

@@ -76,12 +76,12 @@ def quietly(action, *arguments):
 
 def carry_out(job: Path) -> int:
     """Run a configuration in this process."""
-    return quietly(start.run, job, SETTINGS, True, this_rank(), time.monotonic())
+    return quietly(start.run, job, SETTINGS, True, this_rank(), time.monotonic()).code
 
 
 def resume(folder: Path) -> int:
     """Resume a run in this process."""
-    return quietly(start.resume, folder, (), this_rank(), time.monotonic())
+    return quietly(start.resume, folder, (), this_rank(), time.monotonic()).code
 
 
 @dataclass
