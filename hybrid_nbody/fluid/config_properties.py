@@ -44,9 +44,9 @@ class Fluid(Section):
         description="staggered: velocities at the faces of cells, pressure and scalars at their "
         "centres; a projection leaves no divergence, and there may be inlets, outlets, walls that "
         "move, obstacles, and any number of scalars. collocated: all at the centres, as the "
-        "program of the course has it. Default collocated where a key is given that it alone "
-        "knows: projection, sources.carry_over, another solver.method than multigrid, "
-        "solver.criterion change.",
+        "program of the course has it. Default collocated where a key of these is given: "
+        "projection, sources.carry_over, solver.criterion change, or solver.method red-black, sor "
+        "or lexicographic.",
     )
     boundary: Boundaries = Field(
         "free-slip",
