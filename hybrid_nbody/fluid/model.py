@@ -119,7 +119,7 @@ class FluidModel:
         for remaining in reversed(range(steps)):
             self._apply_sources()
             if remaining:
-                self.stepper.step_once()
+                self.stepper.step_unwatched()
             else:
                 self.stepper.step(self._record_projection)
             self.step += 1

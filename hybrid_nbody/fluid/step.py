@@ -9,6 +9,7 @@ order this is.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import NamedTuple
 
 from hybrid_nbody.fluid.advection import Advection
 from hybrid_nbody.fluid.budget import Budget
@@ -87,6 +88,16 @@ class Diffusion:
         return any(self.equation.ghosts.offsets)
 
 
+class Parts(NamedTuple):
+    """The parts of a step, in this order; fluid is taken to come from the halo planes at most."""
+
+    diffuse_velocity: Callable[[], None]
+    advect_velocity: Callable[[], None]
+    project: Callable[[], None]
+    advect_density: Callable[[], None]
+    correct_density: Callable[[], None]
+
+
 class Stepper:
     """A step on the planes of all ranks.
 
@@ -135,16 +146,16 @@ class Stepper:
     def _record(self) -> None:
         """Let the device replay a step, or its parts, if it can do so without the host."""
         recorded = self.kernels.backend.recorded
-        parts = (
+        parts = Parts(
             self._diffuse_velocity,
             partial(self.advection.advect_velocity, 1),
             self._project_velocity_and_diffuse_density,
             partial(self.advection.advect_density, 1),
             self._correct_density,
         )
-        self.parts = [recorded(part) if self.halo.recordable else part for part in parts]
-        together = self._step_ahead if self.halo.recordable else self._step_in_parts
-        self.step_once = recorded(self.step) if self.halo.alone else together
+        self.parts = Parts(*map(recorded, parts)) if self.halo.recordable else parts
+        together = self._step_ahead if self.halo.recordable else self.step
+        self.step_unwatched = recorded(self.step) if self.halo.alone else together
 
     # --- a step -----------------------------------------------------------------------------------
 
@@ -157,36 +168,24 @@ class Stepper:
         self.advection.advect_density(find_depth(self.state.velocity)())
         self._correct_density()
 
-    def _step_in_parts(self) -> None:
-        """Do a step, each advection once it is known how far fluid comes from."""
-        diffuse_velocity, advect_velocity, project, advect_density, correct_density = self.parts
-        advection = self.advection
-        diffuse_velocity()
-        depth = advection.find_depth(self.state.next_velocity)()
-        advect_velocity() if depth == 1 else advection.advect_velocity(depth)
-        project()
-        depth = advection.find_depth(self.state.velocity)()
-        advect_density() if depth == 1 else advection.advect_density(depth)
-        correct_density()
-
     def _step_ahead(self) -> None:
         """Do a step whose parts are recorded, as if all fluid came from the halo planes at most.
 
         While the device advects, the host learns whether that is so; if not, it is done again.
         """
-        diffuse_velocity, advect_velocity, project, advect_density, correct_density = self.parts
+        parts = self.parts
         advection = self.advection
-        diffuse_velocity()
+        parts.diffuse_velocity()
         wait_for_depth = advection.find_depth(self.state.next_velocity)
-        advect_velocity()
+        parts.advect_velocity()
         if (depth := wait_for_depth()) > 1:
             advection.advect_velocity(depth)
-        project()
+        parts.project()
         wait_for_depth = advection.find_depth(self.state.velocity)
-        advect_density()
+        parts.advect_density()
         if (depth := wait_for_depth()) > 1:
             advection.advect_density(depth)
-        correct_density()
+        parts.correct_density()
 
     def _diffuse_velocity(self) -> None:
         """Add forces, diffuse and project: the result is the next velocity."""

@@ -232,6 +232,8 @@ class Multigrid(IterativeSolver):
         self.levels, self.transfers = build_levels(kernels, halo)
         self.own_memory = cache(lambda size: kernels.backend.zeros(size, kernels.dtype))
         sizes = [int(np.prod(level.cells)) for level in self.levels]
+        self.systems: list[CoarseSystem] = []  # of the present equation; see `prepare`
+        self.rows: list[Array] = []
         self.centred = next(i for i, size in enumerate(sizes) if i > 0 and size <= CENTRED_CELLS)
 
     def solve(self, x: Array, b: Array, equation: Stencil, scratch: Array) -> None:
@@ -268,7 +270,7 @@ class Multigrid(IterativeSolver):
         kernels = self.coarse_kernels
         kernels.restrict_finest_rows(x, b, equation, transfer.restriction[:2], self.rows[0])
         self._solve_coarser(0, equation)
-        coarse = transfer.view(self.systems[0].x)
+        coarse = transfer.view(self._system(1).x)
         tables = transfer.prolongation(equation.ghosts)
         kernels.prolong_to_finest(coarse, tables, self.criterion.tolerated_change, x)
         self.halo.fill(x[1])
@@ -282,12 +284,16 @@ class Multigrid(IterativeSolver):
                 self.kernels.sweep(colour, x, b, relaxation)
                 self.halo.fill(x[colour])
 
+    def _system(self, level: int) -> CoarseSystem:
+        """Return the system on grid `level`, 1 or more."""
+        return self.systems[level - 1]
+
     def _solve_coarser(self, index: int, equation: Stencil) -> None:
         """Restrict the rows of grid `index` to the next one, and improve the solution there."""
         transfer = self.transfers[index]
         rows = self.rows[index]
-        x = self.systems[index].x
-        b = self.systems[index].b
+        x = self._system(index + 1).x
+        b = self._system(index + 1).b
         transfer.fine.halo.fill(rows)
         self.coarse_kernels.restrict_planes(rows, transfer.restriction[2], transfer.view(b))
         transfer.collect(b)
@@ -309,15 +315,15 @@ class Multigrid(IterativeSolver):
     def _correct_coarse(self, index: int, equation: Stencil) -> None:
         """Correct the solution on coarse grid `index` by that on the next one."""
         transfer = self.transfers[index]
-        system = self.systems[index - 1]
+        system = self._system(index)
         self.coarse_kernels.restrict_rows(system, transfer.restriction[:2], self.rows[index])
         self._solve_coarser(index, equation)
-        coarse = transfer.view(self.systems[index].x)
+        coarse = transfer.view(self._system(index + 1).x)
         self.coarse_kernels.prolong(coarse, transfer.prolongation(equation.ghosts), system.x)
         self.levels[index].halo.fill(system.x)
 
     def _relax_coarse(self, index: int, iterations: int) -> None:
-        system = self.systems[index - 1]
+        system = self._system(index)
         for _ in range(iterations):
             for colour in COLOURS:
                 self.coarse_kernels.sweep(colour, system)
