@@ -24,7 +24,7 @@ from hybrid_nbody.output import directory
 from hybrid_nbody.parallel.communicator import Communicator, start_mpi
 from hybrid_nbody.running.continuation import load_saved_run
 from hybrid_nbody.running.models import MODELS
-from hybrid_nbody.running.start import resolved, told_by_the_guard
+from hybrid_nbody.running.start import resolved, without_numpy_warnings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -94,7 +94,7 @@ class Simulation(Stepping):
             lambda: _config_of(sections if configuration is None else configuration, settings)
         )
         builder = builder_of(self.config, self.communicator)
-        with told_by_the_guard():
+        with without_numpy_warnings():
             self.attach(setup_of(builder, initial))
         warn_of(builder)
 
@@ -231,7 +231,7 @@ class Simulation(Stepping):
         )
         simulation.config = config
         builder = builder_of(config, simulation.communicator)
-        with told_by_the_guard():
+        with without_numpy_warnings():
             simulation.attach(builder.restored(saved))
         return simulation
 

@@ -16,8 +16,8 @@ from hybrid_nbody.number_checks import finite_number, positive_number, whole_num
 from hybrid_nbody.parallel.shares import RunSetup
 from hybrid_nbody.running import stopping
 from hybrid_nbody.running.cores import cores_events
-from hybrid_nbody.running.job import when
-from hybrid_nbody.running.start import told_by_the_guard
+from hybrid_nbody.running.job import schedules_of
+from hybrid_nbody.running.start import without_numpy_warnings
 from hybrid_nbody.simulation.guard import Guard
 from hybrid_nbody.simulation.loop import Event, TimeLoop
 from hybrid_nbody.simulation.model import Model
@@ -65,9 +65,9 @@ class Stepping(State):
         self._advances = False
         self.outcome = ""
         self.reason = ""
-        measure = when(self.config.output.diagnostics, self.dt)
+        measure = schedules_of(self.config.output.diagnostics, self.dt)
         for look in self.config.conditions:
-            self._watch(look.condition, stopping.when(look, measure))
+            self._watch(look.condition, stopping.schedule_of(look, measure))
 
     def run(self, until: float | None = None, steps: int | None = None) -> str:
         """Advance up to a time or by some steps, by default to the end; return the outcome.
@@ -115,7 +115,7 @@ class Stepping(State):
             *cores_events(self._loop.model.backend, lambda text: None),
             Event("finish", AtStep(last), self._finish),
         ]
-        with told_by_the_guard(), self._advancing():
+        with without_numpy_warnings(), self._advancing():
             self.outcome = self._loop.run()
         self._guard.check_numbers()
         return self.outcome

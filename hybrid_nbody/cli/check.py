@@ -14,7 +14,7 @@ from hybrid_nbody.parallel.placement import Placement, assign_device, working_th
 from hybrid_nbody.progress import duration
 from hybrid_nbody.running.amounts import Sizes, counts_of, disk_bytes, event_count
 from hybrid_nbody.running.models import MODELS
-from hybrid_nbody.running.start import resolved, told_by_the_guard
+from hybrid_nbody.running.start import resolved, without_numpy_warnings
 from hybrid_nbody.simulation.model import Quantity
 from hybrid_nbody.simulation.plan import Memory, Plan, Workers
 
@@ -30,7 +30,7 @@ def check(path: str | Path, overrides: Sequence[str], communicator: Communicator
     InputError
         On every rank, with every fault of the file.
     """
-    with told_by_the_guard():
+    with without_numpy_warnings():
         return _check(path, overrides, communicator)
 
 

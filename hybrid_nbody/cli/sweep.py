@@ -36,7 +36,7 @@ from hybrid_nbody.parallel.waiting import wait
 from hybrid_nbody.running.members import (
     FAILED,
     Member,
-    Progress,
+    MemberState,
     axes_of,
     members_of,
 )
@@ -357,7 +357,7 @@ def _ended(planned: Sweep) -> int:
 def _exit_code(states: set[str]) -> int:
     if FAILED_STATE in states:
         return NumericalError.exit_code
-    if not states <= {Progress.FINISHED.value, Progress.STOPPED.value}:
+    if not states <= {MemberState.FINISHED.value, MemberState.STOPPED.value}:
         _say("not all runs are finished: give the same command again")
         return STOPPED_EARLY
     return 0

@@ -10,7 +10,7 @@ from hybrid_nbody.errors import HybridNBodyError, InputError
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.log import read_log
 from hybrid_nbody.output import directory
-from hybrid_nbody.running.members import Member, Progress, progress_of
+from hybrid_nbody.running.members import Member, MemberState, state_of
 
 TABLE = "sweep.csv"
 """Name of the table in the directory of a sweep."""
@@ -33,11 +33,11 @@ def _state_of(file: str, member: Member) -> tuple[str, str]:
     if member.reason:
         return FAILED_STATE, member.reason
     ended = member.ended
-    for progress in (Progress.FINISHED, Progress.STOPPED):
-        if ended.startswith(progress.value):
-            return progress.value, ended if progress is Progress.STOPPED else ""
+    for state in (MemberState.FINISHED, MemberState.STOPPED):
+        if ended.startswith(state.value):
+            return state.value, ended if state is MemberState.STOPPED else ""
     try:
-        return progress_of(member, member.configuration(file)).value, ""
+        return state_of(member, member.configuration(file)).value, ""
     except HybridNBodyError as error:
         return FAILED_STATE, str(error)
 
@@ -65,7 +65,7 @@ def check_members(file: str, members: Sequence[Member]) -> None:
             config = member.configuration(file)
         except InputError:  # it fails when it is tried, and leaves the others
             continue
-        progress_of(member, config)
+        state_of(member, config)
 
 
 def check_is_of_runs(table: Path) -> None:

@@ -15,16 +15,16 @@ from hybrid_nbody.output.limits import Limits
 from hybrid_nbody.parallel.communicator import Communicator, alone
 from hybrid_nbody.parallel.placement import assign_device
 from hybrid_nbody.running.contract import AnyKind
-from hybrid_nbody.running.members import Member, Progress
-from hybrid_nbody.running.start import told_by_the_guard
+from hybrid_nbody.running.members import Member, MemberState
+from hybrid_nbody.running.start import without_numpy_warnings
 from hybrid_nbody.simulation.signals import StopSignals
 
 FILES = "systems-*.h5"
 """Pattern of the names of the files; the star stands for a number."""
 
 FAILED = "failed"
-FINISHED = Progress.FINISHED.value
-BEGUN = Progress.BEGUN.value
+FINISHED = MemberState.FINISHED.value
+BEGUN = MemberState.BEGUN.value
 
 MOST_REASONS = 20
 """Most failures that are told of; the table has all."""
@@ -73,7 +73,7 @@ def sweep_together(
     devices = {place: _device(place, communicator) for place in sorted(_places(points))}
     mine = list(pieces.items())[communicator.rank :: communicator.size]
     communicator.together(lambda: _check_files(mine))
-    with StopSignals() as signals, told_by_the_guard():
+    with StopSignals() as signals, without_numpy_warnings():
         own = communicator.together(lambda: _computed(mine, devices, lambda: not signals.received))
     rows = failed | {name: row for some in communicator.gather(own) for name, row in some.items()}
     return communicator.on_root(lambda: _ended(rows, members, table, kind))

@@ -78,7 +78,7 @@ class CheckpointWriter:
         return _bytes_of(fields) <= SMALL_BYTES and not is_shared(fields, self.communicator)
 
     def has_space_for_copy(self, model: Model) -> bool:
-        """Return whether a state may be copied: on every rank, whether it may on the root."""
+        """Return on every rank whether the memory of the root has space for a copy of the state."""
         size = _bytes_of(fields_of(model, *SAVED_ROLES))
         return self.communicator.on_root(lambda: size <= COPIED_SHARE * available_memory())
 

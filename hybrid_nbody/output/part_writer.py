@@ -83,7 +83,7 @@ class PartWriter:
         self._changed = threading.Condition()
         self._queue: deque[Batch | SharedFrame | Action] = deque()
         self._next_entry = listing.next_entry
-        self._superseded: deque[Action] = deque()  # by newer ones: those in the queue
+        self._replaceable: deque[Action] = deque()  # of the queue, by newer ones
         self._actions = 0
         self._urgent = False
         self._closing = False
@@ -150,7 +150,7 @@ class PartWriter:
             self._queue.append(action)
             self._actions += 1
             if keep is not None:
-                self._superseded.append(action)
+                self._replaceable.append(action)
                 self._drop_superseded(keep)
             self._changed.notify_all()
 
@@ -160,9 +160,9 @@ class PartWriter:
         The oldest stays: its turn comes next, while a queue that is never empty would put off one
         that is always replaced for ever.
         """
-        while len(self._superseded) > keep + 1:
-            self._take_back(self._superseded[1])
-            del self._superseded[1]
+        while len(self._replaceable) > keep + 1:
+            self._take_back(self._replaceable[1])
+            del self._replaceable[1]
             self._actions -= 1
 
     def _take_back(self, action: Action) -> None:
@@ -263,8 +263,8 @@ class PartWriter:
             if not self._queue:
                 return
             first = self._queue.popleft()
-            if self._superseded and self._superseded[0] is first:
-                self._superseded.popleft()
+            if self._replaceable and self._replaceable[0] is first:
+                self._replaceable.popleft()
             self._changed.notify_all()
         if isinstance(first, Batch):
             self._write_batch(first)

@@ -33,9 +33,9 @@ class Recorder:
 
     Attributes
     ----------
-    measures : bool
-        Whether the energy is checked at the start and before a checkpoint. A run without
-        diagnostics leaves it: it may take as long as many steps.
+    checks_energy : bool
+        Whether the energy is checked at the start and before each checkpoint. A run without
+        diagnostics does not: to compute the energy may take as long as many steps.
     saved_step, measured_step : int or None
         Latest step with a checkpoint, and with computed diagnostics.
     energy_error : float or None
@@ -57,7 +57,7 @@ class Recorder:
         self.checkpoints = checkpoints
         self.last_step = last_step
         self.progress = progress
-        self.measures = True
+        self.checks_energy = True
         self.saved_step: int | None = None
         self.measured_step: int | None = None
         self.diagnostics: Mapping[str, Any] = {}
@@ -95,7 +95,7 @@ class Recorder:
 
         Other diagnostics are computed for rows alone: some are means since the row before.
         """
-        if self.measures and ENERGY_ERROR in self.model.quantities:
+        if self.checks_energy and ENERGY_ERROR in self.model.quantities:
             self.checked_diagnostics()
 
     def checked_diagnostics(self) -> Mapping[str, Any]:

@@ -73,7 +73,7 @@ class Trajectory:
     path : Path
         ``trajectory.h5``; the parts are in a folder beside it.
     communicator : Communicator
-        Every rank calls every method together.
+        Every rank calls every method together, but for `cut` and `abandon`.
     say : callable
         Told on the root, in a line, of what a person should know.
 

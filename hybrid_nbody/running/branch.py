@@ -19,7 +19,7 @@ from hybrid_nbody.running.contract import AnyBuilder
 from hybrid_nbody.running.ending import Ending
 from hybrid_nbody.running.job import RunContext
 from hybrid_nbody.running.models import MODELS
-from hybrid_nbody.running.start import acknowledging, begin, open_log, told_by_the_guard
+from hybrid_nbody.running.start import acknowledging, begin, open_log, without_numpy_warnings
 from hybrid_nbody.simulation.signals import StopSignals
 
 WHOLE = 1e-9
@@ -74,7 +74,7 @@ def run_from(
         While running.
     """
     log = open_log(communicator)
-    with StopSignals(acknowledging(communicator)) as signals, told_by_the_guard():
+    with StopSignals(acknowledging(communicator)) as signals, without_numpy_warnings():
         branch = communicator.on_root(lambda: branch_of(source, overrides))
         folder = Path(branch.config.output.directory)
         place = (folder, communicator, log, started, signals)

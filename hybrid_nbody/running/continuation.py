@@ -1,12 +1,12 @@
 """The trajectory of a resumed run: cut back to the checkpoint and continued, or begun anew."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hybrid_nbody.config import loader
 from hybrid_nbody.config.overrides import key_of
-from hybrid_nbody.config.sections import ModelConfig
+from hybrid_nbody.config.sections import Every, ModelConfig
 from hybrid_nbody.errors import DamagedFileError, HybridNBodyError, InputError
 from hybrid_nbody.files.checkpoint import Checkpoint, load_newest
 from hybrid_nbody.files.listing import load_listing
@@ -16,7 +16,7 @@ from hybrid_nbody.files.run import open_run
 from hybrid_nbody.output import directory
 from hybrid_nbody.output.cutting import DIAGNOSTICS, FRAMES
 from hybrid_nbody.running.contract import AnyKind
-from hybrid_nbody.running.job import Job, when
+from hybrid_nbody.running.job import Job, schedules_of
 from hybrid_nbody.running.models import MODELS
 from hybrid_nbody.simulation.schedule import Clock
 
@@ -209,13 +209,13 @@ def rows_of_an_old_end(saved: ModelConfig, config: ModelConfig, step: int) -> li
         FRAMES: (saved.output.trajectory, config.output.trajectory),
         DIAGNOSTICS: (saved.output.diagnostics, config.output.diagnostics),
     }
-    return [
-        prefix
-        for prefix, both in sections.items()
-        if not any(
-            schedule.due(Clock(step)) for every in both for schedule in when(every, config.time.dt)
-        )
-    ]
+    return [prefix for prefix, both in sections.items() if not _any_due(both, config.time.dt, step)]
+
+
+def _any_due(sections: Iterable[Every | None], dt: float, step: int) -> bool:
+    """Return whether a section of the output has something due at a step."""
+    schedules = [schedule for every in sections for schedule in schedules_of(every, dt)]
+    return any(schedule.due(Clock(step)) for schedule in schedules)
 
 
 def _is_there(path: Path) -> bool:

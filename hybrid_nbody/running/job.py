@@ -153,7 +153,7 @@ class Job:
             self.last_step,
             progress_for(self.log),
         )
-        recorder.measures = self.config.output.diagnostics is not None
+        recorder.checks_energy = self.config.output.diagnostics is not None
         return recorder
 
     def _add_events(self) -> None:
@@ -163,9 +163,9 @@ class Job:
         stop = StopRequested(self.config.time.wall_limit or math.inf)
         last = AtStep(self.last_step)
         ends = [*self.starts, last]
-        frame = self._when(output.trajectory)
-        measure = self._when(output.diagnostics)
-        saved = [AfterStart(schedule) for schedule in self._when(output.checkpoint)]
+        frame = self._schedules_of(output.trajectory)
+        measure = self._schedules_of(output.diagnostics)
+        saved = [AfterStart(schedule) for schedule in self._schedules_of(output.checkpoint)]
         save = AnyOf(*saved, last, stop)
         before = [
             *self.stopping.events(measure, self._end_at_condition),
@@ -224,8 +224,8 @@ class Job:
         if self.rebalancer and not self.simulation.outcome:
             self.rebalancer.look(self.simulation)
 
-    def _when(self, every: Every | None) -> list[StepSchedule]:
-        return when(every, self.config.time.dt)
+    def _schedules_of(self, every: Every | None) -> list[StepSchedule]:
+        return schedules_of(every, self.config.time.dt)
 
     def begin(self, saved_step: int | None) -> None:
         """Check the state to start from; nothing is written.
@@ -355,7 +355,7 @@ def header_of(config: ModelConfig, communicator: Communicator, model: Model) -> 
     }
 
 
-def when(every: Every | None, dt: float) -> list[StepSchedule]:
+def schedules_of(every: Every | None, dt: float) -> list[StepSchedule]:
     """Return the schedule of an output section, in a list that is empty if it is off."""
     if every is None:
         return []

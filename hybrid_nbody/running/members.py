@@ -32,7 +32,7 @@ LONGEST_NAME = 120
 MOST_MEMBERS = 100_000
 
 
-class Progress(Enum):
+class MemberState(Enum):
     """How far a member is."""
 
     NEW = "not begun"
@@ -187,7 +187,7 @@ def _as_file_name(name: str) -> str:
 # --- how far they are -----------------------------------------------------------------------------
 
 
-def progress_of(member: Member, config: ModelConfig) -> Progress:
+def state_of(member: Member, config: ModelConfig) -> MemberState:
     """Return how far a member is.
 
     Raises
@@ -197,13 +197,13 @@ def progress_of(member: Member, config: ModelConfig) -> Progress:
     """
     folder = member.folder
     if not directory.files_of_a_run(folder) or not (folder / directory.CONFIG).exists():
-        return Progress.NEW
+        return MemberState.NEW
     _check_is_the_same(folder, config)
     if checkpoint_path(folder, config.time.total_steps).exists():
-        return Progress.FINISHED
-    if member.ended.startswith(Progress.STOPPED.value):
-        return Progress.STOPPED
-    return Progress.BEGUN if checkpoints(folder) else Progress.NEW
+        return MemberState.FINISHED
+    if member.ended.startswith(MemberState.STOPPED.value):
+        return MemberState.STOPPED
+    return MemberState.BEGUN if checkpoints(folder) else MemberState.NEW
 
 
 def _check_is_the_same(folder: Path, config: ModelConfig) -> None:

@@ -69,8 +69,8 @@ def _say_what_is_done(log: Log, builder: AnyBuilder, done: threading.Event) -> N
             log.say(said)
 
 
-def told_by_the_guard() -> AbstractContextManager[None]:
-    """Silence NumPy's warnings of numbers out of range: the guard says which body or cell has one.
+def without_numpy_warnings() -> AbstractContextManager[None]:
+    """Silence NumPy's warnings of numbers out of range: the guard names the body or cell.
 
     Without it pages of the program's own lines would come before that.
     """
@@ -172,7 +172,7 @@ def run(
         While running.
     """
     log = log or open_log(communicator)
-    with StopSignals(acknowledging(communicator)) as signals, told_by_the_guard():
+    with StopSignals(acknowledging(communicator)) as signals, without_numpy_warnings():
         config = communicator.on_root(lambda: resolved(path, overrides))
         context = RunContext(Path(config.output.directory), communicator, log, started, signals)
         return begin(config, context, overwrite, _fresh)
@@ -310,7 +310,7 @@ def resume(
     communicator.only_on_root(lambda: _require_run(folder))
     with (
         StopSignals(acknowledging(communicator)) as signals,
-        told_by_the_guard(),
+        without_numpy_warnings(),
         _locked(folder, communicator),
     ):
         saved = communicator.on_root(lambda: _saved_run(folder, overrides))

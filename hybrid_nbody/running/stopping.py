@@ -48,7 +48,7 @@ class Stopping:
         """
 
         def event(look: Look, watch: Watch) -> Event:
-            return Event("conditions", when(look, measure), lambda: self._act(watch, end))
+            return Event("conditions", schedule_of(look, measure), lambda: self._act(watch, end))
 
         return [event(look, watch) for look, watch in self.watches.items()]
 
@@ -62,6 +62,6 @@ class Stopping:
         return watch.look(self.simulation.model, self.measured)
 
 
-def when(look: Look, measure: Sequence[Schedule]) -> Schedule:
+def schedule_of(look: Look, measure: Sequence[Schedule]) -> Schedule:
     """Return when a condition is looked at; `measure` says when diagnostics are computed."""
     return AnyOf(*measure) if look.condition.measured else EverySteps(look.every_steps)

@@ -19,7 +19,7 @@ from hybrid_nbody.output.log import Log
 from hybrid_nbody.parallel.communicator import Communicator
 from hybrid_nbody.progress import duration
 from hybrid_nbody.running.ending import SIGNALLED, TIME_LIMIT, Ending
-from hybrid_nbody.running.members import CLAIM, FAILED, Member, Progress, progress_of
+from hybrid_nbody.running.members import CLAIM, FAILED, Member, MemberState, state_of
 from hybrid_nbody.running.start import resume, run
 
 PATIENCE = 5.0
@@ -90,10 +90,10 @@ class Worker:
             if member.reason:  # another worker has tried it
                 return True
             config = member.configuration(self.file)
-            progress = progress_of(member, config)
-            if progress in (Progress.FINISHED, Progress.STOPPED):
+            state = state_of(member, config)
+            if state in (MemberState.FINISHED, MemberState.STOPPED):
                 return True
-            ending = _run(self.file, member, progress, communicator, log)
+            ending = _run(self.file, member, state, communicator, log)
         except (HybridNBodyError, MemoryError) as error:
             note_failure(member, str(error))
             mark_as_ended(member, "failed")
@@ -121,12 +121,12 @@ class Worker:
 
 
 def _run(
-    file: str, member: Member, progress: Progress, communicator: Communicator, log: "MemberLog"
+    file: str, member: Member, state: MemberState, communicator: Communicator, log: "MemberLog"
 ) -> Ending:
     """Begin a run or continue it; return how it ended."""
     mark_as_ended(member, "")  # not yet
     started = time.monotonic()
-    if progress is Progress.BEGUN:
+    if state is MemberState.BEGUN:
         return resume(member.folder, [], communicator, started, log)
     settings = [*member.settings, f"output.directory={member.folder}"]
     return run(file, settings, True, communicator, started, log)

@@ -15,7 +15,7 @@ from hybrid_nbody.simulation.snapshots import FrameSeries, Snapshots, most_snaps
 from hybrid_nbody.simulation.timings import Timings
 
 SERIES_SECONDS = 0.25
-"""Of a series of frames, after which the host looks for signals and other events again."""
+"""Seconds for which a series of frames goes on before the host looks for signals and events."""
 
 Later = Callable[[], None]
 """What is left of an event until the device has done its part: waits for it, and ends the event."""
@@ -105,13 +105,13 @@ TakeAhead = Callable[[Snapshots, int, int], bool]
 """``take_ahead(snapshots, interval, number)`` takes some of them at once, or returns False."""
 
 
-def taken_snapshots(
+def take_snapshots(
     snapshots: Snapshots,
     stages: Sequence[int],
     advance: Callable[[int], None],
     take_ahead: TakeAhead,
 ) -> Iterator[None]:
-    """Take a snapshot after each stage; pause whenever the host may look.
+    """Take a snapshot after each stage; yield whenever the host may look.
 
     Stages in a row of as many steps are left to `take_ahead` if it can take them, or some of them.
     """
@@ -323,7 +323,7 @@ class TimeLoop:
         until = time.monotonic() + SERIES_SECONDS
         snapshots = Snapshots(self.model, len(first))
         try:
-            for _ in taken_snapshots(snapshots, first, advance, take_ahead):
+            for _ in take_snapshots(snapshots, first, advance, take_ahead):
                 if time.monotonic() > until or self.signals.received:
                     return snapshots
             advance(last)

@@ -92,9 +92,9 @@ class Field:
         ``check(start, stop)`` returns numbers, one or more a row, that are all finite where the row
         is. The guard looks at them in place of the rows themselves.
     array : array, optional
-        This rank's rows on its device, of float64 and in one piece: the numbers of `host`. The
-        guard lets the device look at those of all fields at once. That of a field of frames stays
-        the same array, whose numbers steps change.
+        This rank's rows, of float64 and in one piece: the numbers of `host`. They are on its
+        device, or on the host if they never change. The guard lets the device look at those of all
+        fields at once. That of a field of frames stays the same array, whose numbers steps change.
     part_of : PartOf, optional
         The field of which this is a part, and how to choose it.
     """

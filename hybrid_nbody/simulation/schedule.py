@@ -1,7 +1,7 @@
-"""When things happen: schedules are pure rules about a clock, and they compose.
+"""When things happen: schedules are rules about a clock, and they compose.
 
-Schedules are asked on the root alone and its answer is sent to every rank, so they may look at the
-wall clock.
+All but `EveryWallClock` are pure; give each event one of its own. Schedules are asked on the root
+alone and its answer is sent to every rank, so they may look at the wall clock.
 """
 
 import itertools
@@ -168,7 +168,7 @@ class EveryWallClock:
         self.next = 0.0
 
     def due(self, clock: Clock) -> bool:
-        """See `Schedule.due`."""
+        """Return whether it is due; if so, the next time is counted from now."""
         if clock.wall_clock < self.next:
             return False
         self.next = clock.wall_clock + self.seconds
@@ -219,7 +219,7 @@ class AnyOf:
 
     def due(self, clock: Clock) -> bool:
         """See `Schedule.due`."""
-        return any([schedule.due(clock) for schedule in self.schedules])
+        return any([schedule.due(clock) for schedule in self.schedules])  # a list: all are asked
 
     def steps_ahead(self, clock: Clock) -> int:
         """See `Schedule.steps_ahead`."""

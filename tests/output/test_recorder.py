@@ -132,7 +132,7 @@ def test_a_runaway_energy_is_never_saved(recorder, diagnostics):
 
 def test_a_run_without_diagnostics_measures_nothing(recorder):
     recorder = recorder()
-    recorder.measures = False
+    recorder.checks_energy = False
     assert run(recorder, []) == "finished"
     assert recorder.model.measured == 0
     assert recorder.energy_error is None

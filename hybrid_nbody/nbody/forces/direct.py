@@ -159,9 +159,9 @@ class DirectForce(JerkForce):
 
     @cached_property
     def massive(self) -> NDArray[np.bool_] | None:
-        """Return which bodies have mass, where the others are left out of the sums; None if none.
+        """Return which bodies are sources, those with mass; None where all are.
 
-        Every rank asks for it at its start.
+        The first call is collective.
         """
         mass = self.backend.download(self.state.mass)
         some = 0 < np.count_nonzero(mass) < len(mass)

@@ -91,9 +91,9 @@ class RingForce(DirectForce):
         not_a_source = self.backend.zeros(state.source_index.shape, "i4")
         not_a_source[:] = -1  # a body is among the sources of its own block alone
         elsewhere = replace(state, source_index=not_a_source, acceleration=self.others)
-        self.own_sum = self.blocks[0].sources_of(state)
-        self.other_sums = [block.sources_of(elsewhere) for block in self.blocks]
-        return make_kernels(self.backend, self.own_sum, self.pair_force)
+        self.own_sources = self.blocks[0].sources_of(state)
+        self.others_sources = [block.sources_of(elsewhere) for block in self.blocks]
+        return make_kernels(self.backend, self.own_sources, self.pair_force)
 
     @cached_property
     def ring(self) -> RingExchange:
@@ -109,7 +109,7 @@ class RingForce(DirectForce):
         total = self.state.acceleration
         for state in self._blocks_going_around(timer):
             self.kernels.accelerations(state)
-            if state is not self.own_sum:
+            if state is not self.own_sources:
                 self.backend.xp.add(total, self.others, out=total)
 
     def potential(self) -> Array:
@@ -117,7 +117,7 @@ class RingForce(DirectForce):
         total = self.backend.zeros(len(self.state.velocity), "f8")
         others = self.backend.zeros(len(self.state.velocity), "f8")
         for state in self._blocks_going_around(NullTimer()):
-            if state is self.own_sum:
+            if state is self.own_sources:
                 self.kernels.potential(state, total)
             else:
                 self.kernels.potential(state, others)
@@ -125,7 +125,7 @@ class RingForce(DirectForce):
         return total
 
     def _blocks_going_around(self, timer: Timer) -> Iterator[State]:
-        """Yield the sum over each packed block, from this rank's own to that of the next rank."""
+        """Yield, block by block, the state whose sources are that block: this rank's own first."""
         last = self.exchange.partition.size - 1
         self.blocks[0].fill(self.state)
         for turn in range(last + 1):
@@ -137,7 +137,7 @@ class RingForce(DirectForce):
                 messages = self.ring.begin(current.memory, incoming.memory)
             timer.record("exchange")
             self.kernels.pack(current)
-            yield self.other_sums[turn % 2] if turn else self.own_sum
+            yield self.others_sources[turn % 2] if turn else self.own_sources
             timer.record("force")
             if messages:
                 messages.finish()

@@ -50,7 +50,8 @@ class Window(NamedTuple):
 class FullGrid:
     """The halo of a grid that every rank holds in full: the planes at its other end, if periodic.
 
-    It has the interface of a `HaloExchange` of one rank.
+    It has the interface of a `HaloExchange` of one rank, whose arrays have one halo plane at each
+    end.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ import pytest
 from support.bodies import make_backend
 from support.ranks import communicator
 
-from hybrid_nbody.nbody.forces.tree import devices, turns
+from hybrid_nbody.nbody.forces.tree import devices, resharing
 from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.initial_conditions import plummer
@@ -117,7 +117,7 @@ class Bodies:
         np.testing.assert_array_equal(numbers, [len(some) for some in keys])
         back = self.tree.travels.returned(travel.rows[:, 3:4].copy(), travel, False)
         np.testing.assert_array_equal(back[:, 0], rows[self.own, 3])
-        self.tree.turns.go_on()
+        self.tree.resharing.go_on()
         return travel
 
 
@@ -169,7 +169,7 @@ def weights_of(communicator, empty):
 def test_bodies_travel_to_the_same_places_again(communicator, empty):
     position = plummer(3000, seed=5).position
     bodies = Bodies(communicator, len(position), weights_of(communicator, empty))
-    first = [bodies.sent(position).cuts for _ in range(turns.FIRST_FORCES)]
+    first = [bodies.sent(position).cuts for _ in range(resharing.FIRST_FORCES)]
     later = [bodies.sent(position * (1 + 1e-6 * k)).cuts for k in range(3)]
     assert later == [first[-1]] * 3
 
@@ -185,34 +185,34 @@ def test_they_get_there_where_leaves_come_to_lie_across_the_places(communicator)
     """More and more bodies leave the middle, where the places are, for two corners."""
     position = plummer(200, seed=5).position
     bodies = Bodies(communicator, len(position), weights_of(communicator, False))
-    gone = [2] * turns.FIRST_FORCES + list(range(2, 200, 20))
+    gone = [2] * resharing.FIRST_FORCES + list(range(2, 200, 20))
     cuts = []
     for number in gone:
         moved = position.copy()
         moved[:number] = 50.0
         moved[:number:2] = -50.0
         cuts.append(bodies.sent(moved).cuts)
-    assert len(gone) < turns.LEAST_FORCES  # work is not shared out for the bodies that leave
-    assert cuts[-1] != cuts[turns.FIRST_FORCES]
+    assert len(gone) < resharing.LEAST_FORCES  # work is not shared out for the bodies that leave
+    assert cuts[-1] != cuts[resharing.FIRST_FORCES]
 
 
 def test_work_is_shared_out_where_bodies_go_from_share_to_share(communicator, monkeypatch):
-    monkeypatch.setattr(turns, "LEAST_FORCES", 2)
+    monkeypatch.setattr(resharing, "LEAST_FORCES", 2)
     position = plummer(3000, seed=5).position
     bodies = Bodies(communicator, len(position), weights_of(communicator, False))
     due = []
     for force in range(12):
         moved = np.clip(position + [0.1 * force, 0.0, 0.0], -40, 40)
         moved[:2] = [-40.0] * 3, [40.0] * 3  # the cube stays
-        due.append(bodies.tree.turns.is_due)
+        due.append(bodies.tree.resharing.is_due)
         bodies.sent(moved)
-    assert any(due[turns.FIRST_FORCES :])
+    assert any(due[resharing.FIRST_FORCES :])
 
 
 def test_nothing_is_sent_where_a_coordinate_of_any_rank_is_not_finite(communicator):
     position = plummer(3000, seed=5).position
     bodies = Bodies(communicator, len(position), weights_of(communicator, False))
-    for force in range(turns.FIRST_FORCES + 2):
+    for force in range(resharing.FIRST_FORCES + 2):
         bodies.sent(position)
         broken = position.copy()
         broken[force, 1] = np.nan

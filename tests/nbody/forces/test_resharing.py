@@ -2,12 +2,12 @@
 
 import numpy as np
 
-from hybrid_nbody.nbody.forces.tree.turns import (
+from hybrid_nbody.nbody.forces.tree.resharing import (
     FIRST_FORCES,
     FORCES_BETWEEN,
     LEAST_FORCES,
     MOST_SHIFTED,
-    Turns,
+    Resharing,
 )
 
 NUMBERS = np.array([1000, 3000])
@@ -15,44 +15,44 @@ SHIFT = np.array([-1, 1]) * int(1000 * MOST_SHIFTED + 1)
 """Bodies that go from one rank to another: too many for the smaller."""
 
 
-def turns_until(last: int, numbers_at=lambda force: NUMBERS) -> list[int]:
+def reshared_until(last: int, numbers_at=lambda force: NUMBERS) -> list[int]:
     """Return the forces up to a last one for which work is shared out anew."""
-    turns = Turns()
+    resharing = Resharing()
     found = []
     foreseen = True
-    while turns.force <= last:
-        assert turns.is_due == foreseen
-        if turns.is_due:
-            found.append(turns.force)
+    while resharing.force <= last:
+        assert resharing.is_due == foreseen
+        if resharing.is_due:
+            found.append(resharing.force)
         else:
-            turns.note(numbers_at(turns.force))
-        foreseen = turns.is_near
-        turns.go_on()
+            resharing.note(numbers_at(resharing.force))
+        foreseen = resharing.counts_work
+        resharing.go_on()
     return found
 
 
 def test_work_is_shared_out_for_the_first_forces_and_then_seldom():
     first = list(range(FIRST_FORCES))
     later = [first[-1] + FORCES_BETWEEN, first[-1] + 2 * FORCES_BETWEEN]
-    assert turns_until(later[-1]) == first + later
+    assert reshared_until(later[-1]) == first + later
 
 
 def test_it_is_shared_out_after_the_force_in_which_a_rank_takes_too_many_more_bodies():
     moved = FIRST_FORCES + LEAST_FORCES + 5
-    found = turns_until(moved + 5, lambda force: NUMBERS + SHIFT * (force >= moved))
+    found = reshared_until(moved + 5, lambda force: NUMBERS + SHIFT * (force >= moved))
     assert found == [*range(FIRST_FORCES), moved + 1]
 
 
 def test_numbers_are_compared_with_those_since_shares_began_elsewhere():
-    turns = Turns()
+    resharing = Resharing()
     due = []
     for force in range(FIRST_FORCES + FORCES_BETWEEN):
-        due.append(turns.is_due)
-        if not turns.is_due:
-            turns.note(NUMBERS + SHIFT * (force > LEAST_FORCES // 2))
-        if turns.is_due or force == LEAST_FORCES // 2:
-            turns.forget()
-        turns.go_on()
+        due.append(resharing.is_due)
+        if not resharing.is_due:
+            resharing.note(NUMBERS + SHIFT * (force > LEAST_FORCES // 2))
+        if resharing.is_due or force == LEAST_FORCES // 2:
+            resharing.forget()
+        resharing.go_on()
     assert np.flatnonzero(due).tolist() == [
         *range(FIRST_FORCES),
         FIRST_FORCES - 1 + FORCES_BETWEEN,
@@ -61,17 +61,17 @@ def test_numbers_are_compared_with_those_since_shares_began_elsewhere():
 
 def test_it_is_not_shared_out_for_a_few_bodies_more():
     few = SHIFT // 2
-    found = turns_until(FORCES_BETWEEN, lambda force: NUMBERS + few * (force % 2))
+    found = reshared_until(FORCES_BETWEEN, lambda force: NUMBERS + few * (force % 2))
     assert found == list(range(FIRST_FORCES))
 
 
 def test_bodies_that_move_all_the_time_do_not_have_it_shared_out_all_the_time():
-    found = turns_until(4 * LEAST_FORCES, lambda force: NUMBERS + SHIFT * force)
+    found = reshared_until(4 * LEAST_FORCES, lambda force: NUMBERS + SHIFT * force)
     assert set(np.diff(found[FIRST_FORCES - 1 :])) == {LEAST_FORCES + 1}
 
 
 def test_a_rank_that_gets_its_first_bodies_has_work_shared_out():
-    found = turns_until(
+    found = reshared_until(
         FIRST_FORCES + LEAST_FORCES, lambda force: np.array([10, int(force > LEAST_FORCES)])
     )
     assert found[-1] > FIRST_FORCES

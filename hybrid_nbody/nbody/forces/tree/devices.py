@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.nbody.forces.tree.cuts import Cuts
+from hybrid_nbody.nbody.forces.tree.resharing import Resharing
 from hybrid_nbody.nbody.forces.tree.shares import SumsByShares
 from hybrid_nbody.nbody.forces.tree.travel import Travel, Travels
-from hybrid_nbody.nbody.forces.tree.turns import Turns
 from hybrid_nbody.nbody.kernels.cube import Cube, cube_around
 from hybrid_nbody.nbody.kernels.device_tree import MOST_BOUNDS, DeviceTree, WantedBodies
 from hybrid_nbody.nbody.kernels.share import share_of
@@ -81,7 +81,7 @@ class TreeOnDevices:
         self.communicator = travels.communicator
         self.exchange = travels.exchange
         self.cuts: Cuts | None = None
-        self.turns = Turns()
+        self.resharing = Resharing()
 
     def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
         """Return the sums at this rank's bodies; see `DistributedTree.sums`."""
@@ -98,13 +98,13 @@ class TreeOnDevices:
         timer.record("exchange")
         self._find_far_field(travel, cube, potentials, timer)
         results = self.tree.sums(potentials)
-        counted = self.turns.is_near
+        counted = self.resharing.counts_work
         if counted:
             results = self.backend.xp.concatenate([results, self.tree.work()], axis=1)
         timer.record("force")
         sums = self.travels.returned(results, travel, counted)
         timer.record("exchange")
-        self.turns.go_on()
+        self.resharing.go_on()
         return sums
 
     # ---- Where shares begin ----------------------------------------------------------------------
@@ -135,7 +135,7 @@ class TreeOnDevices:
         discarded if the cube around the bodies, which is not known yet, has changed.
         """
         cuts = self.cuts
-        if cuts is None or self.turns.is_due:
+        if cuts is None or self.resharing.is_due:
             return _nothing
         keys = self.tree.keys(bodies, cuts.cube)
         counted = self.tree.count_between(keys, cuts.bounds)
@@ -149,7 +149,7 @@ class TreeOnDevices:
         capacity = self.travels.capacity
         cuts = Cuts(travel.cuts, self.tree.levels - 1, cube, capacity)
         self.cuts = cuts if len(cuts.bounds) <= MOST_BOUNDS else None
-        self.turns.forget()
+        self.resharing.forget()
         return travel
 
     def _travel_again(self, divided: Divided) -> Travel | None:
@@ -161,7 +161,7 @@ class TreeOnDevices:
             return None
         ranks = (self.backend, self.exchange.transport, self.communicator.rank)
         taken = cuts.taken(table)
-        self.turns.note(taken.sum(axis=0))
+        self.resharing.note(taken.sum(axis=0))
         routes = Routes(*ranks, taken)
         rows = routes.there(divided.rows)
         travel = Travel(parts, routes, divided.order, rows, None, cuts.keys.tolist())

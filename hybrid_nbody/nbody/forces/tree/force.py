@@ -39,7 +39,8 @@ FORCES_AT_HOME = 8
 them travel for two or three forces."""
 
 MOST_AT_HOME = 1024
-"""Twice as many each time that they were asked for within `FORCES_AT_HOME` forces, up to this."""
+"""That number doubles, up to this, each time that bodies were asked for within `FORCES_AT_HOME`
+forces."""
 
 ACCELERATION = "gravity/acceleration"
 """The field of a checkpoint with the accelerations that the next errors are compared with."""

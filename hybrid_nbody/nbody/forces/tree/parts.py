@@ -11,7 +11,7 @@ from hybrid_nbody.nbody.kernels.parts import CELL, Parts
 from hybrid_nbody.parallel.partition import Partition
 
 PARTS = 512
-"""A part holds at most this share of the bodies, or is a leaf."""
+"""A part holds at most 1 / PARTS of all bodies, or is a leaf."""
 
 Integers = NDArray[np.int64]
 Totals = Callable[[Integers], Integers]

@@ -13,7 +13,7 @@ MOST_SHIFTED = 0.02
 rank takes has changed by more than this share."""
 
 
-class Turns:
+class Resharing:
     """Tells for which forces work is shared out anew.
 
     Attributes
@@ -35,8 +35,8 @@ class Turns:
         return self.force == self._next
 
     @property
-    def is_near(self) -> bool:
-        """Return whether work is shared out anew for the next force: it needs that of this one."""
+    def counts_work(self) -> bool:
+        """Return whether the work of this force is to be counted: the next shares it out anew."""
         return self._coming == self.force + 1
 
     @property
@@ -47,7 +47,7 @@ class Turns:
         return self.force + (1 if self.force + 1 < FIRST_FORCES else FORCES_BETWEEN)
 
     def go_on(self) -> None:
-        """Go on to the next force; a turn that was due has been taken."""
+        """Go on to the next force; what was due has been done."""
         coming = self._coming
         if self.is_due:
             self._last = self.force
@@ -59,7 +59,7 @@ class Turns:
         self._numbers = None
 
     def note(self, numbers: NDArray[np.int64]) -> None:
-        """Take how many bodies each rank takes now; a turn comes next if that has changed much."""
+        """Note how many bodies each rank takes; if that has changed much, work is shared next."""
         if self._numbers is None:
             self._numbers = numbers
         shifted = np.abs(numbers - self._numbers) > MOST_SHIFTED * self._numbers

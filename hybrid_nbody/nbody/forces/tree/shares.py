@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hybrid_nbody.backends.base import Array
-from hybrid_nbody.nbody.forces.tree.turns import Turns
+from hybrid_nbody.nbody.forces.tree.resharing import Resharing
 from hybrid_nbody.nbody.kernels.device_tree import TreeShare
 from hybrid_nbody.nbody.step_timer import Timer
 from hybrid_nbody.parallel.communicator import Communicator
@@ -36,7 +36,7 @@ class SumsByShares:
         self.tree = tree
         self.communicator = communicator
         self.number = number
-        self.turns = Turns()
+        self.resharing = Resharing()
         self._cut(np.zeros(PIECES))
 
     def sums(self, bodies: Array, potentials: bool, timer: Timer) -> Array:
@@ -47,9 +47,9 @@ class SumsByShares:
         timer.record("force")
         sums = self.tree.gather(potentials)
         timer.record("exchange")
-        if self.turns.is_near:
+        if self.resharing.counts_work:
             self._cut(self.communicator.sum(self.tree.work(PIECES)))
-        self.turns.go_on()
+        self.resharing.go_on()
         return sums
 
     def _cut(self, work: NDArray[np.float64]) -> None:
