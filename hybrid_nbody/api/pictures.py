@@ -38,10 +38,10 @@ def figure_of(
         trajectory.create(model, header_of(config, communicator, model))
         try:
             trajectory.write_frame(model)
+            trajectory.close()
         except BaseException:
             trajectory.abandon()  # the caller goes on
             raise
-        trajectory.close()
         return communicator.only_on_root(lambda: _drawn(folder, config.model, kind))
 
 

@@ -37,6 +37,7 @@ class Log:
             self.file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed in close()
         for line in self._early:
             self._write(self.file, line)
+        self._early.clear()
 
     def say(self, text: str) -> None:
         """Write `text` to the terminal and to the file."""
@@ -73,14 +74,15 @@ class Log:
 
     @contextmanager
     def noting_errors(self) -> Iterator[None]:
-        """Note an error that ends the block, and close the file; the error is raised again.
+        """Note an error that ends the block in an open file, and close it; raise the error again.
 
         Where it cannot be written, the error itself counts.
         """
         try:
             yield
         except BaseException as error:
-            self.note(f"error: {_in_words(error)}")
+            if self.file is not None:
+                self.note(f"error: {_in_words(error)}")
             with suppress(FileError):
                 self.close()
             raise
@@ -111,5 +113,5 @@ def _in_words(error: BaseException) -> str:
     if isinstance(error, HybridNBodyError):
         return str(error)
     if isinstance(error, KeyboardInterrupt):
-        return "stopped at once by Ctrl-C"
+        return f"stopped at once by {error if error.args else 'Ctrl-C'}"
     return f"{type(error).__name__}: {error}"

@@ -193,7 +193,7 @@ class PartWriter:
         with self._changed:
             self._urgent = True
             self._changed.notify_all()
-            self._wait_until(lambda: bool(self._error) or not self._urgent)
+            self._changed.wait_for(lambda: self._error or not self._urgent)
             self._check()
 
     def close(self) -> None:

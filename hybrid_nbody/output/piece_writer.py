@@ -57,12 +57,11 @@ class PieceWriter:
     def flush(self) -> None:
         """Return once all is written; raises `FileError` as `add`."""
         while self._waiting:
-            self.wait_for(self._waiting.popleft())
+            self._waiting.popleft().result()
 
     def close(self) -> None:
         """Write what is left, and end the thread; raises `FileError` as `add`."""
         try:
-            while self._waiting:  # at the end a run waits for any disk
-                self._waiting.popleft().result()
+            self.flush()
         finally:
             self._thread.shutdown()

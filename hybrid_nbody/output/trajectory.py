@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hybrid_nbody.downloads import Download
-from hybrid_nbody.errors import DamagedFileError, FileError
+from hybrid_nbody.errors import DamagedFileError, FileError, HybridNBodyError
 from hybrid_nbody.files.atomic import file_errors
 from hybrid_nbody.files.listing import (
     CLOCK_COLUMNS,
@@ -327,11 +327,16 @@ class Trajectory:
             self._writer.flush()
 
     def close(self) -> None:
-        """Write what is left; raises `FileError` on every rank if that failed on any."""
+        """Write what is left; raises `FileError` on every rank if that failed on any.
+
+        An error of another type is that of one rank alone, which calls `abandon`.
+        """
         try:
             self._together(self._pieces.close)
-        finally:
+        except HybridNBodyError:
             self.communicator.only_on_root(self._close_writer)
+            raise
+        self.communicator.only_on_root(self._close_writer)
 
     def abandon(self) -> None:
         """Write what this rank can without the others, after an error; raises `FileError`."""

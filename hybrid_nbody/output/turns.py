@@ -7,9 +7,10 @@ from contextlib import contextmanager
 TURN_SECONDS = 1e-4
 """Seconds that a thread waits for one that runs Python before it asks for its turn.
 
-Of the default, 5 ms, a step of a million bodies on two GPUs could lose several: its loop waits for
-the device a few times, and for the interpreter after each. With frames every 20 steps such steps
-took 5.0 % longer than without frames, and 2.8 % with these turns (two H200s, means of three runs).
+With the default, 5 ms, a step of a million bodies on two GPUs could wait several times that long:
+its loop waits for the device a few times, and for the interpreter after each. With frames every 20
+steps such steps took 5.0 % longer than without frames, and 2.8 % with these turns (two H200s, means
+of three runs).
 """
 
 

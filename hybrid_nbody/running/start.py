@@ -304,7 +304,7 @@ def resume(
     Raises
     ------
     InputError, FileError
-        On every rank; nothing was changed.
+        On every rank; nothing was changed but the log, which notes an error of the preparation.
     """
     log = log or open_log(communicator)
     communicator.only_on_root(lambda: _require_run(folder))

@@ -129,18 +129,31 @@ def test_an_error_before_the_first_step_of_a_resumed_run_is_noted(job, out, monk
     assert last_line(out) == "error: the energy has run away"
 
 
-def test_an_interrupt_ends_the_preparation_of_a_resumed_run(job, out, monkeypatch):
+@pytest.mark.parametrize(
+    ("signals", "name"), [([signal.SIGINT], "Ctrl-C"), (2 * [signal.SIGTERM], "SIGTERM")]
+)
+def test_an_interrupt_ends_the_preparation_of_a_resumed_run(job, out, monkeypatch, signals, name):
     run(job, "time.wall_limit=1e-3")
     files = {path.name: path.read_bytes() for path in out.glob("*.h5")}
 
     def interrupting(checked_job, saved_step):
-        os.kill(os.getpid(), signal.SIGINT)
+        for number in signals:
+            os.kill(os.getpid(), number)
         pytest.fail("it goes on")
 
     monkeypatch.setattr(start.Job, "begin", interrupting)
     with pytest.raises(KeyboardInterrupt):
         resume(out)
     assert {path.name: path.read_bytes() for path in out.glob("*.h5")} == files
+    assert last_line(out) == f"error: stopped at once by {name}"
+
+
+def test_a_log_that_is_used_again_repeats_nothing(job, out):
+    log = start.open_log(alone())
+    start.run(job, ["time.steps=5"], False, alone(), time.monotonic(), log)
+    start.resume(out, ["time.steps=6"], alone(), time.monotonic(), log)
+    lines = (out / "log.txt").read_text().splitlines()
+    assert sum("leapfrog, direct gravity" in line for line in lines) == 2
 
 
 class Pace:
