@@ -72,7 +72,7 @@ class RunContext:
         From which state of which run this one has started; empty if it began by itself.
     first_step : int or None
         At which a frame and a row of diagnostics are written in any case.
-    start : str
+    start_digest : str
         What tells the run from others of the same configuration; empty if it begins here.
     """
 
@@ -83,7 +83,7 @@ class RunContext:
     signals: StopSignals
     origin: str = ""
     first_step: int | None = None
-    start: str = ""
+    start_digest: str = ""
 
 
 class Job:
@@ -124,7 +124,7 @@ class Job:
         self.last_step = config.time.total_steps
         self.simulation = TimeLoop(model, context.communicator, context.signals, context.started)
         origin = {ORIGIN: self.origin} if self.origin else {}
-        start = {START: context.start or start_of(model, context.communicator)}
+        start = {START: context.start_digest or start_of(model, context.communicator)}
         self.header = origin | start | header_of(config, context.communicator, model)
         path = context.folder / trajectories.NAME
         self.trajectory = trajectories.Trajectory(path, context.communicator, self.log.say)

@@ -317,9 +317,8 @@ def resume(
         checkpoint = saved.checkpoint
         builder = MODELS[saved.config.model].builder(saved.config, communicator)
         builder.check()
-        context = RunContext(
-            folder, communicator, log, started, signals, checkpoint.origin, start=checkpoint.start
-        )
+        place = (folder, communicator, log, started, signals)
+        context = RunContext(*place, checkpoint.origin, start_digest=checkpoint.start)
         communicator.only_on_root(lambda: log.open(folder / directory.LOG))
         with log.noting_errors():
             return _resumed(context, builder, saved)
