@@ -7,15 +7,14 @@ import numpy as np
 
 from hybrid_nbody.backends.base import Array
 from hybrid_nbody.fluid import diagnostics
-from hybrid_nbody.fluid.diagnostics import Ranks
 from hybrid_nbody.fluid.frames import Frames, OwnPlanes
 from hybrid_nbody.fluid.kernels.contract import Kernels
 from hybrid_nbody.fluid.solvers.base import Solver
-from hybrid_nbody.fluid.solvers.halos import Halo
 from hybrid_nbody.fluid.sources import Sources
 from hybrid_nbody.fluid.stencil import POISSON
 from hybrid_nbody.fluid.step import Physics, Stepper
 from hybrid_nbody.fluid.step_memory import make_state
+from hybrid_nbody.parallel.exchange.halo import HaloExchange
 from hybrid_nbody.simulation.model import Field, Model, Role, Work
 from hybrid_nbody.simulation.timings import Timings
 
@@ -36,10 +35,8 @@ class FluidModel:
     ----------
     kernels : Kernels
         Those of this rank's device.
-    halo : HaloExchange or FullGrid
-        How ranks see each other's planes.
-    communicator : Communicator
-        All ranks; every method is collective.
+    halo : HaloExchange
+        How ranks see each other's planes; every method is collective.
     solver : Solver
         Solves the linear systems.
     physics : Physics
@@ -61,8 +58,7 @@ class FluidModel:
     def __init__(
         self,
         kernels: Kernels,
-        halo: Halo,
-        communicator: Ranks,
+        halo: HaloExchange,
         solver: Solver,
         physics: Physics,
         sources: Sources,
@@ -71,7 +67,7 @@ class FluidModel:
     ):
         self.kernels = kernels
         self.halo = halo
-        self.communicator = communicator
+        self.communicator = halo.communicator
         self.backend = kernels.backend
         self.physics = physics
         self.sources = sources

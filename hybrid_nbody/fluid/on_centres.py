@@ -95,7 +95,6 @@ class Collocated:
         return FluidModel(
             kernels,
             halo,
-            halo.communicator,
             solver_of(config.solver, kernels, halo),
             physics_of(config),
             Sources(events),

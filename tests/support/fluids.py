@@ -58,7 +58,7 @@ def make_model(
     kernels = make_kernels(backend, cells, boundary, dtype, halo.own)
     sources = Sources(events)
     return FluidModel(
-        kernels, halo, communicator, solver(kernels, halo), physics, sources, frames or Frames(), 20
+        kernels, halo, solver(kernels, halo), physics, sources, frames or Frames(), 20
     )
 
 

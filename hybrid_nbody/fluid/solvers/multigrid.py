@@ -292,14 +292,13 @@ class Multigrid(IterativeSolver):
         """Restrict the rows of grid `index` to the next one, and improve the solution there."""
         transfer = self.transfers[index]
         rows = self.rows[index]
-        x = self._system(index + 1).x
-        b = self._system(index + 1).b
+        coarse = self._system(index + 1)
         transfer.fine.halo.fill(rows)
-        self.coarse_kernels.restrict_planes(rows, transfer.restriction[2], transfer.view(b))
-        transfer.collect(b)
+        self.coarse_kernels.restrict_planes(rows, transfer.restriction[2], transfer.view(coarse.b))
+        transfer.collect(coarse.b)
         if index + 1 == self.centred and equation.singular:
-            self.coarse_kernels.subtract_mean(b)
-        self.coarse_kernels.clear(x)
+            self.coarse_kernels.subtract_mean(coarse.b)
+        self.coarse_kernels.clear(coarse.x)
         self._improve_coarse(index + 1, equation)
 
     def _improve_coarse(self, index: int, equation: Stencil) -> None:
