@@ -8,6 +8,11 @@ if TYPE_CHECKING:
     from typing import Self
 
 
+def name_of_interrupt(interrupt: KeyboardInterrupt) -> str:
+    """Return the name of the signal that has interrupted the program."""
+    return str(interrupt) if interrupt.args else "Ctrl-C"
+
+
 class HybridNBodyError(Exception):
     """An error whose message is printed for the user, without a traceback.
 

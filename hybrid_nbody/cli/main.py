@@ -12,7 +12,13 @@ from hybrid_nbody import __version__
 from hybrid_nbody.cli.arguments import ALIASES, ARGUMENTS
 from hybrid_nbody.cli.commands import COMMANDS, Command
 from hybrid_nbody.cli.words import PROGRAM, Parser, check_overrides, explained, in_order
-from hybrid_nbody.errors import STOPPED_EARLY, FileError, HybridNBodyError, InputError
+from hybrid_nbody.errors import (
+    STOPPED_EARLY,
+    FileError,
+    HybridNBodyError,
+    InputError,
+    name_of_interrupt,
+)
 from hybrid_nbody.parallel.launchers import promised_rank, promised_ranks
 from hybrid_nbody.running.models import MODELS
 
@@ -102,7 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
             early.end()
         return _alone(command.alone, parsed)
     except KeyboardInterrupt as stop:  # a run that has begun ends in its own way
-        print(f"hybrid_nbody: stopped by {stop if stop.args else 'Ctrl-C'}", file=sys.stderr)
+        print(f"hybrid_nbody: stopped by {name_of_interrupt(stop)}", file=sys.stderr)
         return STOPPED_EARLY
 
 

@@ -8,7 +8,7 @@ from typing import IO
 
 from rich.console import Console
 
-from hybrid_nbody.errors import FileError, HybridNBodyError
+from hybrid_nbody.errors import FileError, HybridNBodyError, name_of_interrupt
 from hybrid_nbody.files.atomic import file_errors
 
 
@@ -113,5 +113,5 @@ def _in_words(error: BaseException) -> str:
     if isinstance(error, HybridNBodyError):
         return str(error)
     if isinstance(error, KeyboardInterrupt):
-        return f"stopped at once by {error if error.args else 'Ctrl-C'}"
+        return f"stopped at once by {name_of_interrupt(error)}"
     return f"{type(error).__name__}: {error}"

@@ -169,8 +169,9 @@ def _reserve(file: h5py.File, name: str, data: RawData) -> int | None:
     """Create a data set in one piece of the file; return where it begins, None if it is empty."""
     space = h5py.h5s.create_simple(data.shape)
     number = h5py.h5t.py_create(data.dtype, logical=True)
-    how = {"dcpl": _in_one_piece(), "lcpl": _with_groups()}
-    dataset = h5py.h5d.create(file.id, name.encode(), number, space, **how)
+    dataset = h5py.h5d.create(
+        file.id, name.encode(), number, space, dcpl=_in_one_piece(), lcpl=_with_groups()
+    )
     return int(dataset.get_offset()) if math.prod(data.shape) else None
 
 

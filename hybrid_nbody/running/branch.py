@@ -77,8 +77,15 @@ def run_from(
     with StopSignals(acknowledging(communicator)) as signals, without_numpy_warnings():
         branch = communicator.on_root(lambda: branch_of(source, overrides))
         folder = Path(branch.config.output.directory)
-        place = (folder, communicator, log, started, signals)
-        context = RunContext(*place, origin=branch.origin, first_step=branch.start.step)
+        context = RunContext(
+            folder,
+            communicator,
+            log,
+            started,
+            signals,
+            origin=branch.origin,
+            first_step=branch.start.step,
+        )
         log.say(f"from {branch.origin}")
         if branch.warning:
             log.say(f"warning: {branch.warning}")

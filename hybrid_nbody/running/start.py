@@ -317,8 +317,15 @@ def resume(
         checkpoint = saved.checkpoint
         builder = MODELS[saved.config.model].builder(saved.config, communicator)
         builder.check()
-        place = (folder, communicator, log, started, signals)
-        context = RunContext(*place, checkpoint.origin, start_digest=checkpoint.start)
+        context = RunContext(
+            folder,
+            communicator,
+            log,
+            started,
+            signals,
+            origin=checkpoint.origin,
+            start_digest=checkpoint.start,
+        )
         communicator.only_on_root(lambda: log.open(folder / directory.LOG))
         with log.noting_errors():
             return _resumed(context, builder, saved)
