@@ -164,9 +164,9 @@ __device__ inline void store_sums(const Real *sum, double *local) {
 extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(const Tree *tree) {
     const Tree t = *tree;
     __shared__ Rows rows[FAR_WARPS];
-    int own = blockIdx.x * FAR_WARPS + warp_of_block(), warp = warp_of_block();
-    if (own >= t.own) return;
-    int cell = own_cell(tree, own);
+    int turn = blockIdx.x * FAR_WARPS + warp_of_block(), warp = warp_of_block();
+    if (turn >= t.own) return;
+    int own = t.far_order[turn], cell = own_cell(tree, own);
     Point centre = t.centre[cell];
     Real edge = edge_of(t, cell), sum[TERMS];
 #pragma unroll

@@ -23,6 +23,9 @@ SUMMARY = 16
 SLACK = 8
 """A share of the cells, 1 / SLACK, by which arrays are longer: cells vary from force to force."""
 
+CLASSES = 32
+"""Classes of cells by the length of a list."""
+
 UNIT = 4
 """Words by which memory for lists is given out."""
 
@@ -38,6 +41,7 @@ CELLS = ("first", "last", "child", "end", "parent", "place", "level")
 EXPANSIONS = ("centre", "box", "summary", "multipole", "local", "tolerance")
 POOL = ("pool", "used")
 LISTS = ("distant", "nearby", "waiting")
+ORDERS = ("far_order", "near_order")
 TABLES = ("exponents", "inverse_factorial", "norm", "binomial")
 SHIFTS = ("down_start", "down_target", "down_power", "up_start", "up_source", "up_power")
 BY_LEVEL = ("own_first", "own_before", "base", "ends", "most", "most_taken")
@@ -57,7 +61,8 @@ TREE = np.dtype(
         ("corner", "f8", 3),
         *((name, "u8") for name in (*BODIES, *CELLS, *EXPANSIONS, *POOL)),
         ("units", "i4"),
-        *((name, "u8") for name in ("report", *LISTS, *TABLES, *SHIFTS, "sums")),
+        *((name, "u8") for name in ("report", *LISTS, *ORDERS, "classes")),
+        *((name, "u8") for name in (*TABLES, *SHIFTS, "sums")),
         *((name, "i4", LEVELS + 1 + (name == "own_before")) for name in BY_LEVEL),
     ],
     align=True,
@@ -130,6 +135,7 @@ class TreeMemory:
         report = backend.zeros(REPORT, "i8")
         report[:COUNTS] = 1
         self.set(report=report, used=report[USED:SHARE], **constants)
+        self.set(classes=backend.zeros(4 * CLASSES, "i4"))
         self._make_bodies(0)
         self._make_low(0)
 
@@ -162,7 +168,8 @@ class TreeMemory:
             self._make_cells(self.cells)
         if own > self.locals:
             self.locals = own + own // SLACK
-            self.set(local=self.backend.xp.empty((self.locals, self.terms), "f8"))
+            orders = {name: self.backend.xp.empty(self.locals, "i4") for name in ORDERS}
+            self.set(local=self.backend.xp.empty((self.locals, self.terms), "f8"), **orders)
 
     def _make_bodies(self, number: int) -> None:
         xp = self.backend.xp

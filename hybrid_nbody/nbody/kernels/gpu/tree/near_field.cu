@@ -198,7 +198,7 @@ __device__ inline void add_near_field(const Tree *tree) {
     __shared__ Totals totals;
     __shared__ Target target;
     if (blockIdx.x >= t.own) return;
-    int cell = own_cell(tree, blockIdx.x);
+    int cell = own_cell(tree, t.near_order[blockIdx.x]);
     if (!is_leaf(t, cell)) return;
     Shared &shared = of_warps[warp_of_block()];
     int first = t.place[cell], last = first + t.last[cell] - t.first[cell];

@@ -36,6 +36,13 @@ class Passes:
         """Find the sources of cells, as far as there is memory for their lists."""
         for level in range(depth_of(counts) + 1):
             self.launches.on_level("walk", "find_sources", int(counts[level]), level)
+        self._order_cells(number_of(counts))
+
+    def _order_cells(self, number: int) -> None:
+        """Let cells with long lists come first."""
+        self.memory.arrays["classes"].fill(0)
+        for name in ("count_lists", "order_by_length"):
+            self.launches.on_bodies(name, number, self.memory.argument, module="walk")
 
     def add_far_field(self, counts: Counts, potentials: bool) -> None:
         """Find the sums over the distant sources of cells."""

@@ -13,6 +13,7 @@ typedef REAL Real;
 #define UNIT 4
 #define LANES 32
 #define ALL_LANES 0xFFFFFFFFu
+#define CLASSES 32  // of cells by the length of a list
 #define LEVELS 21  // digits of a key: a cell there may hold any number of bodies
 #define SUMMARY 16  // numbers of a cell's summary: a row fits a sector
 #define CLOSENESS 13
@@ -74,6 +75,9 @@ struct Tree {
     int units;         // of the pool
     long long *report;  // for the host; see `Report`
     int *distant, *nearby, *waiting;  // first segment of each list of a cell
+    // this rank's cells in the order of their turns, those with the longest lists first; see `walk.cu`
+    int *far_order, *near_order;
+    int *classes;  // (2, 2, CLASSES) cells of each class, and turns given to them, for both lists
     // tables
     const unsigned char *exponents;  // (TERMS, 4), with the order
     const double *inverse_factorial, *norm;

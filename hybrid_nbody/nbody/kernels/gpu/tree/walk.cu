@@ -6,6 +6,9 @@
 // large for it, its parts are no better: with few bodies in all, it waits for the cell's children too,
 // and for a leaf all leaves within it are nearby. The order of a list follows from the tree alone.
 //
+// Cells take their turns in far and near field by the length of their lists: a long one that came last
+// would keep the device waiting.
+//
 // Compiled with -DMOST_EDGES and -DSMALL; see `expansions.py`.
 
 #include "tree.cuh"
@@ -181,4 +184,72 @@ extern "C" __global__ void __launch_bounds__(WARPS *LANES) find_sources(const Tr
         height = test(t, target, valid, source, far, near, waits, stack, height);
     }
     far.write(t), near.write(t), waits.write(t);
+}
+
+// ---- The order in which cells take turns ----------------------------------------------------------------
+
+// Numbers of cells in each class of far and near lists.
+typedef int Counts[2][CLASSES];
+
+// The class of a list by its length, the longest first; from class to class lengths fall by a factor of 1.4.
+__device__ inline int class_of(const Tree &t, int first) {
+    int length = 0;
+    const int *segment = segment_at(t, first);
+    for (; segment; segment = segment_at(t, segment[0])) length += segment[1];
+    return max(0, CLASSES - 1 - (int)(2 * log2f(length + 1.f)));
+}
+
+// This rank's k-th cell, of one thread.
+__device__ inline int cell_of_thread(const Tree *tree, int k) {
+    int level = first_above(tree->own_before, 0, LEVELS + 1, k) - 1;
+    return tree->own_first[level] + k - tree->own_before[level];
+}
+
+// The classes of the two lists of a cell, and how many cells of its block were counted in each before it.
+struct Classes {
+    int number[2], before[2];
+};
+
+// Count the cells of a block by the classes of their lists; return those of this rank's k-th cell.
+__device__ inline Classes count_classes(const Tree *tree, int k, Counts &counts) {
+    Classes found = {};
+    int *all = counts[0];
+    for (int c = threadIdx.x; c < 2 * CLASSES; c += blockDim.x) all[c] = 0;
+    __syncthreads();
+    if (k < tree->own) {
+        int cell = cell_of_thread(tree, k);
+        const int *first[2] = {tree->distant, tree->nearby};
+        for (int list = 0; list < 2; ++list) {
+            found.number[list] = class_of(*tree, first[list][cell]);
+            found.before[list] = atomicAdd(&counts[list][found.number[list]], 1);
+        }
+    }
+    __syncthreads();
+    return found;
+}
+
+// Count the cells of each class.
+extern "C" __global__ void count_lists(const Tree *tree) {
+    __shared__ Counts counts;
+    count_classes(tree, blockIdx.x * blockDim.x + threadIdx.x, counts);
+    const int *all = counts[0];
+    for (int c = threadIdx.x; c < 2 * CLASSES; c += blockDim.x)
+        if (all[c]) atomicAdd(&tree->classes[c], all[c]);
+}
+
+// Give the cells their turns, class by class.
+extern "C" __global__ void order_by_length(const Tree *tree) {
+    __shared__ Counts counts, starts;
+    int k = blockIdx.x * blockDim.x + threadIdx.x;
+    Classes found = count_classes(tree, k, counts);
+    int *given = tree->classes + 2 * CLASSES;  // turns of each class that other blocks have taken
+    for (int c = threadIdx.x; c < 2 * CLASSES; c += blockDim.x) {
+        int start = 0;
+        for (int other = c / CLASSES * CLASSES; other < c; ++other) start += tree->classes[other];
+        starts[c / CLASSES][c % CLASSES] = start + atomicAdd(&given[c], counts[c / CLASSES][c % CLASSES]);
+    }
+    __syncthreads();
+    if (k >= tree->own) return;
+    tree->far_order[starts[0][found.number[0]] + found.before[0]] = k;
+    tree->near_order[starts[1][found.number[1]] + found.before[1]] = k;
 }
