@@ -21,6 +21,8 @@ from hybrid_nbody.nbody.kernels.cube import Cube
 from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.curve import MOST_BODIES
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import (
+    BLOCK_MEMORY,
+    CENTRE_AND_EDGE,
     FOLDER,
     HEADER,
     OPTIONS,
@@ -29,7 +31,7 @@ from hybrid_nbody.nbody.kernels.gpu.tree.launches import (
     tables,
 )
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, SHARE, TREE, USED
-from hybrid_nbody.nbody.kernels.multi_indices import indices_of
+from hybrid_nbody.nbody.kernels.multi_indices import indices_of, number_of_terms
 from hybrid_nbody.nbody.step_timer import NullTimer
 
 ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
@@ -115,8 +117,26 @@ def test_the_kernels_know_the_tree_as_the_host_does():
     assert compile_to_cubin(source, options, oldest_and_newest()[-1])
 
 
-def test_sources_are_the_same_for_all_architectures():
-    assert_same_for_all_architectures(HEADER, *(FOLDER / f"{name}.cu" for name in SOURCES))
+def test_other_sources_are_the_same_for_all_architectures():
+    others = (FOLDER / f"{name}.cu" for name in SOURCES if name != "far_field")
+    assert_same_for_all_architectures(HEADER, *others)
+
+
+@pytest.mark.parametrize("architecture", oldest_and_newest()[:-1])
+def test_the_far_field_compiles_for_gpus_without_asynchronous_copies(architecture):
+    expansion = Expansion(3, 48, 1e-3, double=False, pairs="single")
+    options = words_for(defines(expansion, unsoftened=False), OPTIONS)
+    source = (FOLDER / "far_field.cu").read_text()
+    assert "__CUDA_ARCH__" in source
+    assert compile_to_cubin(source, options, architecture)
+
+
+@pytest.mark.parametrize("double", [False, True])
+@pytest.mark.parametrize("order", range(2, 8))
+def test_sources_of_the_far_field_fit_into_a_block(order, double):
+    macros = defines(Expansion(order, 48, 1e-3, double, pairs="single"), unsoftened=False)
+    least = 32 * (number_of_terms(order) * (8 if double else 4) + CENTRE_AND_EDGE)
+    assert 0 < macros["FAR_WARPS"] * macros["FAR_BUFFERS"] * least <= BLOCK_MEMORY
 
 
 @pytest.mark.parametrize("order", [1, 3, 6])

@@ -1,11 +1,19 @@
 // The expansions of distant sources about each cell, handed on to its children and evaluated at the
-// bodies of leaves. A warp takes a cell; in `add_far_field` a lane takes a source.
+// bodies of leaves. A warp takes a cell; in `add_far_field` a lane takes a source. What a lane needs of a
+// source is copied to shared memory meanwhile.
 //
 // Lengths are divided by the softened distance u of a pair, so that every number is near 1; then
 // derivatives of 1 / u follow from D^(m)_(a + e) = x_e D^(m + 1)_a + a_e D^(m + 1)_(a - e) with
 // D^(m)_0 = (-1)^m (2 m - 1)!! (McMurchie & Davidson, J. Comput. Phys. 26, 1978, for Gaussians).
 
 #include "tree.cuh"
+
+// Blocks of a multiprocessor for which there should be registers in `add_far_field`.
+__device__ constexpr int wanted_blocks() {
+    if (sizeof(Real) == 8) return 1;
+    int warps = ORDER < 5 ? 16 : ORDER == 5 ? 12 : 8;
+    return warps / FAR_WARPS;
+}
 
 // The number of the multi-index (i, j, k) and, in loops over all, where those of an order begin.
 __device__ constexpr int index_of(int i, int j, int k) {
@@ -96,37 +104,84 @@ __device__ inline void scale(Real *m, Real ratio, Real factor) {
 __device__ inline float inverse_root(float x) { return rsqrtf(x); }
 __device__ inline double inverse_root(double x) { return rsqrt(x); }
 
-struct alignas(4 * sizeof(Real)) Four {
-    Real a, b, c, d;
+// What a copy moves.
+struct alignas(16) Chunk {
+    Real value[16 / sizeof(Real)];
 };
 
-// The rows of the multipoles of a warp's sources, apart by an odd number of words.
-typedef Real Rows[LANES][PITCH + 1];
+constexpr int LENGTH = 16 / sizeof(Real), CHUNKS = PITCH / LENGTH;
 
-// Copy the multipoles of the sources of the lanes, whole rows at a time.
-__device__ inline void copy_rows(const Tree &t, int source, int count, Rows &rows) {
-    constexpr int fours = PITCH / 4;
-    __syncwarp();
-    for (int k = lane(); k < LANES * fours; k += LANES) {
-        int row = k / fours, place = k % fours;
-        int from = __shfl_sync(ALL_LANES, source, row);
-        if (row >= count) continue;
-        Four four = ((const Four *)(t.multipole + (size_t)from * PITCH))[place];
-        Real *to = rows[row] + 4 * place;
-        to[0] = four.a, to[1] = four.b, to[2] = four.c, to[3] = four.d;
-    }
+// The sources of the lanes of a warp. Rows are apart by an odd number of chunks: reads of lanes do not
+// meet in a bank.
+struct Sources {
+    Chunk multipole[LANES][CHUNKS | 1];
+    Point centre[LANES];
+    float edge[LANES];
+};
+
+static_assert(FAR_WARPS * FAR_BUFFERS * sizeof(Sources) <= 48 << 10, "see `far_warps`");
+
+// Begin to copy something to shared memory; older GPUs wait for it.
+template <class T>
+__device__ inline void begin_copy(T *to, const void *from) {
+#if __CUDA_ARCH__ < 800
+    *to = *(const T *)from;
+#else
+    unsigned address = (unsigned)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(T))
+                 : "memory");
+#endif
+}
+
+// Wait for all copies of the warp.
+__device__ inline void wait_for_copies() {
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
     __syncwarp();
 }
 
-// Add what a distant source with multipoles m does to the sums of a lane.
-__device__ inline void translate(const Tree &t, const Point &centre, Real target_edge, int source,
-                                 Real *m, Real *sum) {
-    Point from = t.centre[source];
+// Begin to copy the sources of the first lanes. All lanes copy a row of multipoles: its chunks are neighbours
+// in memory.
+__device__ inline void begin_copies(const Tree &t, int source, int count, Sources &sources) {
+    if (count <= 0) return;
+#pragma unroll 2
+    for (int n = 0; n < CHUNKS; ++n) {
+        int k = n * LANES + lane(), row = k / CHUNKS, place = k % CHUNKS;
+        int from = __shfl_sync(ALL_LANES, source, row);
+        const Real *chunk = t.multipole + (size_t)from * PITCH + place * LENGTH;
+        if (row < count) begin_copy(&sources.multipole[row][place], chunk);
+    }
+    if (lane() >= count) return;
+    Chunk *centre = (Chunk *)&sources.centre[lane()];
+    begin_copy(centre, &t.centre[source].x);
+    begin_copy(centre + 1, &t.centre[source].z);
+    begin_copy(&sources.edge[lane()], t.summary + (size_t)source * SUMMARY + EDGE);
+}
+
+// Return the multipoles of a lane's source: in registers, or where these would not suffice in shared memory.
+__device__ inline Real *multipoles_of(Sources &sources, Real (&registers)[PITCH]) {
+    Chunk *row = sources.multipole[lane()];
+    if (FAR_BUFFERS == 1) return row->value;
+#pragma unroll
+    for (int n = 0; n < CHUNKS; ++n) {
+        Chunk chunk = row[n];
+#pragma unroll
+        for (int k = 0; k < LENGTH; ++k) registers[LENGTH * n + k] = chunk.value[k];
+    }
+    return registers;
+}
+
+// Add what the distant source of a lane does to its sums.
+__device__ inline void translate(const Tree &t, const Point &centre, Real target_edge,
+                                 Sources &sources, Real *sum) {
+    const Point &from = sources.centre[lane()];
     Real x = (Real)(centre.x - from.x), y = (Real)(centre.y - from.y), z = (Real)(centre.z - from.z);
     Real inverse = inverse_root(x * x + y * y + z * z + (Real)t.eps2);
-    Real d[TERMS];
+    Real d[TERMS], registers[PITCH];
     fill_derivatives(x * inverse, y * inverse, z * inverse, d);
-    scale<1>(m, -(Real)t.summary[(size_t)source * SUMMARY + EDGE] * inverse, 1);
+    Real *m = multipoles_of(sources, registers);
+    scale<1>(m, -(Real)sources.edge[lane()] * inverse, 1);
     contract(m, d, inverse, target_edge * inverse, sum);
 }
 
@@ -161,10 +216,31 @@ __device__ inline void store_sums(const Real *sum, double *local) {
     if constexpr (FIRST + LANES < TERMS) store_sums<FIRST + LANES>(sum, local);
 }
 
-extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(const Tree *tree) {
+// Add the expansions of a segment's sources, of 32 at a time. The next ones are on their way meanwhile.
+__device__ inline void add_segment(const Tree &t, const Point &centre, Real edge, const int *segment,
+                                   Sources *buffers, Real *sum) {
+    int number = segment[1];
+    const int *list = segment + 2;
+    int source = lane() < number ? list[lane()] : 0;
+    int next = LANES + lane() < number ? list[LANES + lane()] : 0;
+    begin_copies(t, source, min(LANES, number), buffers[0]);
+#pragma unroll 1
+    for (int k = 0; k < number; k += LANES) {
+        int turn = k / LANES, left = number - k - LANES;
+        wait_for_copies();
+        if (FAR_BUFFERS > 1) begin_copies(t, next, min(LANES, left), buffers[(turn + 1) % FAR_BUFFERS]);
+        if (k + lane() < number) translate(t, centre, edge, buffers[turn % FAR_BUFFERS], sum);
+        __syncwarp();
+        if (FAR_BUFFERS == 1) begin_copies(t, next, min(LANES, left), buffers[0]);
+        if (LANES + lane() < left) next = list[k + 2 * LANES + lane()];
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES, wanted_blocks())
+    add_far_field(const Tree *tree) {
     const Tree t = *tree;
-    __shared__ Rows rows[FAR_WARPS];
-    int turn = blockIdx.x * FAR_WARPS + warp_of_block(), warp = warp_of_block();
+    __shared__ Sources sources[FAR_WARPS][FAR_BUFFERS];
+    int turn = blockIdx.x * FAR_WARPS + warp_of_block();
     if (turn >= t.own) return;
     int own = t.far_order[turn], cell = own_cell(tree, own);
     Point centre = t.centre[cell];
@@ -172,17 +248,8 @@ extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES) add_far_field(con
 #pragma unroll
     for (int k = 0; k < TERMS; ++k) sum[k] = 0;
     const int *segment = segment_at(t, t.distant[cell]);
-    for (; segment; segment = segment_at(t, segment[0])) {
-        int number = segment[1];
-#pragma unroll 1
-        for (int k = 0; k < number; k += LANES) {
-            int count = min(LANES, number - k);
-            int source = lane() < count ? segment[2 + k + lane()] : 0;
-            copy_rows(t, source, count, rows[warp]);
-            if (lane() < count) translate(t, centre, edge, source, rows[warp][lane()], sum);
-        }
-    }
-    __syncwarp();
+    for (; segment; segment = segment_at(t, segment[0]))
+        add_segment(t, centre, edge, segment, sources[warp_of_block()], sum);
     store_sums<0>(sum, t.local + (size_t)own * TERMS);
 }
 

@@ -29,6 +29,15 @@ CHILDREN = 8
 THREADS = 256
 """Threads of a block that take a body each."""
 
+CHUNK = 16
+"""Bytes that a copy to shared memory moves."""
+
+CENTRE_AND_EDGE = 36
+"""Bytes of a source in shared memory beside its multipoles."""
+
+LARGE_SOURCES = 20 << 10
+"""Bytes of a warp's sources from which on it has no memory for the next: few warps would run."""
+
 BLOCK_MEMORY = 48 << 10
 """Bytes of shared memory that a block has without being asked."""
 
@@ -42,6 +51,7 @@ def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
         "UNSOFTENED": str(unsoftened).lower(),
         "WARPS": WARPS,
         "FAR_WARPS": far_warps(expansion),
+        "FAR_BUFFERS": far_buffers(expansion),
         "MOST_EDGES": f"{MOST_EDGES}f",
         "SMALL": f"{SMALL}f",
         "HEADER": zlib.crc32(HEADER.read_bytes()),  # the cache knows source and options alone
@@ -49,10 +59,20 @@ def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
 
 
 def far_warps(expansion: Expansion) -> int:
-    """Return the warps of a block that holds the multipoles of their sources."""
-    row = pitch_of(number_of_terms(expansion.order)) + 1
-    size = LANES * row * (8 if expansion.double else 4)
-    return max(1, min(WARPS, BLOCK_MEMORY // size))
+    """Return the warps of a block that fit into shared memory with their sources."""
+    size = far_buffers(expansion) * _size_of_sources(expansion)
+    return next((warps for warps in (WARPS, WARPS // 2) if warps * size <= BLOCK_MEMORY), 1)
+
+
+def far_buffers(expansion: Expansion) -> int:
+    """Return how many sources each lane has memory for: the next one, too, if they are small."""
+    return 2 if _size_of_sources(expansion) < LARGE_SOURCES else 1
+
+
+def _size_of_sources(expansion: Expansion) -> int:
+    """Return the bytes of ``Sources`` of ``far_field.cu``."""
+    chunks = pitch_of(number_of_terms(expansion.order)) * (8 if expansion.double else 4) // CHUNK
+    return LANES * (CHUNK * (chunks | 1) + CENTRE_AND_EDGE)
 
 
 class Launches:

@@ -2,7 +2,8 @@
 //
 // Compiled with -DREAL (float or double, of expansions and nearby pairs), -DORDER (of expansions),
 // -DCAPACITY (most bodies of a leaf), -DUNSOFTENED (whether the softening length is 0), -DWARPS (of a
-// block) and -DFAR_WARPS (of a block that holds multipoles of sources).
+// block), -DFAR_WARPS (of a block that holds sources of the far field) and -DFAR_BUFFERS (sources of a lane
+// that it holds).
 //
 // Cells are numbered level by level, and along the curve on each: the children of a cell follow one
 // another, and so do those cells of a level that hold bodies of this rank, its own cells. Bodies are
