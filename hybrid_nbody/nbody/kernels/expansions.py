@@ -12,6 +12,11 @@ from typing import Literal, NamedTuple
 LARGEST = 1e-2
 SMALLEST = 1e-7
 
+LEADING = 2
+"""Largest sum of the orders of two terms whose product is in float64 where expansions are: each
+order is smaller than the one before by the ratio of the cells' sizes to their distance, and so is
+the rounding of its products."""
+
 
 @dataclass(frozen=True)
 class Expansion:
@@ -26,7 +31,7 @@ class Expansion:
     error : float
         Largest estimated error of one expansion, relative to the acceleration of the target.
     double : bool
-        Whether expansions are summed in float64.
+        Whether expansions are summed in float64, those of low orders; see `LEADING`.
     pairs : {"single", "double", "either"}
         How nearby bodies are summed: in float32, in float64, or in float64 where the rounding of
         float32 would count.

@@ -18,10 +18,11 @@ from hybrid_nbody.nbody.forces.tree.travel import Travels
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import expansion_of, make_device_tree, reference
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.kernels.expansions import Expansion
+from hybrid_nbody.nbody.kernels.expansions import LEADING, Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.curve import MOST_BODIES
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import (
     BLOCK_MEMORY,
+    BUFFERS,
     CENTRE_AND_EDGE,
     FOLDER,
     HEADER,
@@ -135,8 +136,9 @@ def test_the_far_field_compiles_for_gpus_without_asynchronous_copies(architectur
 @pytest.mark.parametrize("order", range(2, 8))
 def test_sources_of_the_far_field_fit_into_a_block(order, double):
     macros = defines(Expansion(order, 48, 1e-3, double, pairs="single"), unsoftened=False)
-    least = 32 * (number_of_terms(order) * (8 if double else 4) + CENTRE_AND_EDGE)
-    assert 0 < macros["FAR_WARPS"] * macros["FAR_BUFFERS"] * least <= BLOCK_MEMORY
+    numbers = number_of_terms(order) + (number_of_terms(LEADING) if double else 0)
+    least = BUFFERS * 32 * (4 * numbers + CENTRE_AND_EDGE)
+    assert 0 < macros["FAR_WARPS"] * least <= BLOCK_MEMORY
 
 
 @pytest.mark.parametrize("order", [1, 3, 6])

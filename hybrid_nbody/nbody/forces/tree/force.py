@@ -81,7 +81,7 @@ class TreeForce(Force):
     def remark(self) -> str:
         """Say what expansions are used."""
         expansion = self.expansion
-        bits = "float64" if expansion.double else "float32"
+        bits = "float32, low orders in float64" if expansion.double else "float32"
         leaf = f"leaves of at most {expansion.capacity} bodies"
         return f"expansions of order {expansion.order} in {bits}, {leaf}"
 

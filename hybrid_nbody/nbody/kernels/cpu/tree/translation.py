@@ -6,9 +6,8 @@ that every number is near 1 whatever the units: then derivatives of 1 / u follow
 (McMurchie & Davidson, J. Comput. Phys. 26, 1978, for Gaussians). All loops over terms are unrolled
 here, when the code is generated; the order is that of the `binomials` of `Tables`.
 
-Where multipoles are in float64, only the products of low orders are: each order is smaller than the
-one before by the ratio of the cells' sizes to their distance, and so is its rounding. The others
-are in float32, which takes half the time.
+Where multipoles are in float64, only the products of low orders are (`LEADING`). The others are in
+float32, which takes half the time.
 """
 
 import math
@@ -22,15 +21,13 @@ from numba.core.errors import RequireLiteralValue
 from hybrid_nbody.backends.llvm import INT32, INT64, intrinsic, shuffle_mask
 from hybrid_nbody.backends.simd.code import REGISTER, VectorCode
 from hybrid_nbody.nbody.kernels.cpu.tree.layout import EDGE, SUMMARY, pitch_of
+from hybrid_nbody.nbody.kernels.expansions import LEADING
 from hybrid_nbody.nbody.kernels.multi_indices import (
     MultiIndex,
     multi_indices,
     number_of_terms,
     raised,
 )
-
-LEADING = 2
-"""Largest sum of the orders of two terms whose product is in float64 where multipoles are."""
 
 LEADING_TERMS = number_of_terms(LEADING)
 

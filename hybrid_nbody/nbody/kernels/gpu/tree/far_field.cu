@@ -2,16 +2,23 @@
 // bodies of leaves. A warp takes a cell; in `add_far_field` a lane takes a source. What a lane needs of a
 // source is copied to shared memory meanwhile.
 //
+// With EXACT products of low orders are in float64, and no others: each order is smaller than the one before
+// by the ratio of the cells' sizes to their distance, and so is its rounding.
+//
 // Lengths are divided by the softened distance u of a pair, so that every number is near 1; then
 // derivatives of 1 / u follow from D^(m)_(a + e) = x_e D^(m + 1)_a + a_e D^(m + 1)_(a - e) with
 // D^(m)_0 = (-1)^m (2 m - 1)!! (McMurchie & Davidson, J. Comput. Phys. 26, 1978, for Gaussians).
 
 #include "tree.cuh"
 
+#define LENGTH 4  // numbers of a copy
+#define BUFFERS 2  // for these sources, and for the next
+#define CHUNKS (PITCH / LENGTH)
+
 // Blocks of a multiprocessor for which there should be registers in `add_far_field`.
 __device__ constexpr int wanted_blocks() {
-    if (sizeof(Real) == 8) return 1;
-    int warps = ORDER < 5 ? 16 : ORDER == 5 ? 12 : 8;
+    int order = EXACT ? ORDER + 1 : ORDER;
+    int warps = order < 5 ? 16 : order == 5 ? 12 : 8;
     return warps / FAR_WARPS;
 }
 
@@ -33,72 +40,79 @@ struct Start<0> {
 };
 
 // Return D^(m) of (i, j, k) from those of lower order with m + 1, lowering the smallest index.
-__device__ inline Real derivative(int i, int j, int k, Real x, Real y, Real z, const Real *d) {
+template <class T>
+__device__ inline T derivative(int i, int j, int k, T x, T y, T z, const T *d) {
     bool along_x = i && (!j || i <= j) && (!k || i <= k);
     bool along_y = !along_x && j && (!k || j <= k);
     if (along_x) {
-        Real result = x * d[index_of(i - 1, j, k)];
+        T result = x * d[index_of(i - 1, j, k)];
         return i > 1 ? result + (i - 1) * d[index_of(i - 2, j, k)] : result;
     }
     if (along_y) {
-        Real result = y * d[index_of(i, j - 1, k)];
+        T result = y * d[index_of(i, j - 1, k)];
         return j > 1 ? result + (j - 1) * d[index_of(i, j - 2, k)] : result;
     }
-    Real result = z * d[index_of(i, j, k - 1)];
+    T result = z * d[index_of(i, j, k - 1)];
     return k > 1 ? result + (k - 1) * d[index_of(i, j, k - 2)] : result;
 }
 
 // Turn the derivatives with m + 1 into those with m, the highest orders first, down to m = 0.
-template <int m>
-__device__ inline void lower(Real x, Real y, Real z, Real *d) {
+template <int order, int m, class T>
+__device__ inline void lower(T x, T y, T z, T *d) {
 #pragma unroll
-    for (int n = ORDER - m; n > 0; --n)
+    for (int n = order - m; n > 0; --n)
 #pragma unroll
         for (int i = 0; i <= n; ++i)
 #pragma unroll
             for (int j = 0; j <= n - i; ++j)
                 d[index_of(i, j, n - i - j)] = derivative(i, j, n - i - j, x, y, z, d);
     d[0] = Start<m>::value;
-    if constexpr (m > 0) lower<m - 1>(x, y, z, d);
+    if constexpr (m > 0) lower<order, m - 1>(x, y, z, d);
 }
 
-// Fill d with the derivatives of 1 / u at a vector in units of u.
-__device__ inline void fill_derivatives(Real x, Real y, Real z, Real *d) {
-    d[0] = Start<ORDER>::value;
-    lower<ORDER - 1>(x, y, z, d);
+// Fill d with the derivatives of 1 / u up to an order, at a vector in units of u.
+template <int order, class T>
+__device__ inline void fill_derivatives(T x, T y, T z, T *d) {
+    d[0] = Start<order>::value;
+    lower<order, order - 1>(x, y, z, d);
 }
 
-// Add the expansion of a source, m (-ratio)^|b|, to that of the target: each term a of order n gets
-// sum_b m_b d_(a + b), times scale edge^n.
-__device__ inline void contract(const Real *m, const Real *d, Real scale, Real edge, Real *sum) {
+// Return sum_b m_b d_(a + b) of a term a = (i, j, k) over those b whose orders are from `first` to `last`.
+template <int first, int last, class T>
+__device__ inline T product(int i, int j, int k, const T *m, const T *d) {
+    T total = 0;
 #pragma unroll
-    for (int n = 0; n <= ORDER; ++n) {
+    for (int order = first; order <= last; ++order)
 #pragma unroll
-        for (int i = n; i >= 0; --i)
+        for (int a = order; a >= 0; --a)
 #pragma unroll
-            for (int j = n - i; j >= 0; --j) {
-                Real total = 0;
-#pragma unroll
-                for (int order = 0; order <= ORDER - n; ++order)
-#pragma unroll
-                    for (int a = order; a >= 0; --a)
-#pragma unroll
-                        for (int b = order - a; b >= 0; --b)
-                            total += m[index_of(a, b, order - a - b)] *
-                                     d[index_of(i + a, j + b, n - i - j + order - a - b)];
-                sum[index_of(i, j, n - i - j)] += total * scale;
-            }
-        scale *= edge;
-    }
+            for (int b = order - a; b >= 0; --b)
+                total += m[index_of(a, b, order - a - b)] *
+                         d[index_of(i + a, j + b, k + order - a - b)];
+    return total;
 }
 
-// Multiply the multipoles of the orders from n on by a ratio to their order.
-template <int n>
-__device__ inline void scale(Real *m, Real ratio, Real factor) {
+// Add the expansion of a source, m (-ratio)^|b|, to that of the target from order n on: each term gets its
+// product with those whose order and its own have a sum from `first` to `last`, times factor edge^n.
+template <int n, int first, int last, class T>
+__device__ inline void contract(const T *m, const T *d, T factor, T edge, T *sum) {
+    constexpr int lowest = n < first ? first - n : 0;
+#pragma unroll
+    for (int i = n; i >= 0; --i)
+#pragma unroll
+        for (int j = n - i; j >= 0; --j)
+            sum[index_of(i, j, n - i - j)] +=
+                product<lowest, last - n>(i, j, n - i - j, m, d) * factor;
+    if constexpr (n < last) contract<n + 1, first, last>(m, d, factor * edge, edge, sum);
+}
+
+// Multiply the multipoles of the orders from n to `last` by a ratio to their order.
+template <int n, int last, class T>
+__device__ inline void scale(T *m, T ratio, T factor) {
     factor *= ratio;
 #pragma unroll
-    for (int k = n * (n + 1) * (n + 2) / 6; k < (n + 1) * (n + 2) * (n + 3) / 6; ++k) m[k] *= factor;
-    if constexpr (n < ORDER) scale<n + 1>(m, ratio, factor);
+    for (int k = terms_of(n - 1); k < terms_of(n); ++k) m[k] *= factor;
+    if constexpr (n < last) scale<n + 1, last>(m, ratio, factor);
 }
 
 __device__ inline float inverse_root(float x) { return rsqrtf(x); }
@@ -106,10 +120,8 @@ __device__ inline double inverse_root(double x) { return rsqrt(x); }
 
 // What a copy moves.
 struct alignas(16) Chunk {
-    Real value[16 / sizeof(Real)];
+    float value[LENGTH];
 };
-
-constexpr int LENGTH = 16 / sizeof(Real), CHUNKS = PITCH / LENGTH;
 
 // The sources of the lanes of a warp. Rows are apart by an odd number of chunks: reads of lanes do not
 // meet in a bank.
@@ -119,7 +131,7 @@ struct Sources {
     float edge[LANES];
 };
 
-static_assert(FAR_WARPS * FAR_BUFFERS * sizeof(Sources) <= 48 << 10, "see `far_warps`");
+static_assert(FAR_WARPS * BUFFERS * sizeof(Sources) <= 48 << 10, "see `far_warps`");
 
 // Begin to copy something to shared memory; older GPUs wait for it.
 template <class T>
@@ -149,7 +161,7 @@ __device__ inline void begin_copies(const Tree &t, int source, int count, Source
     for (int n = 0; n < CHUNKS; ++n) {
         int k = n * LANES + lane(), row = k / CHUNKS, place = k % CHUNKS;
         int from = __shfl_sync(ALL_LANES, source, row);
-        const Real *chunk = t.multipole + (size_t)from * PITCH + place * LENGTH;
+        const float *chunk = t.multipole + (size_t)from * PITCH + place * LENGTH;
         if (row < count) begin_copy(&sources.multipole[row][place], chunk);
     }
     if (lane() >= count) return;
@@ -159,66 +171,90 @@ __device__ inline void begin_copies(const Tree &t, int source, int count, Source
     begin_copy(&sources.edge[lane()], t.summary + (size_t)source * SUMMARY + EDGE);
 }
 
-// Return the multipoles of a lane's source: in registers, or where these would not suffice in shared memory.
-__device__ inline Real *multipoles_of(Sources &sources, Real (&registers)[PITCH]) {
-    Chunk *row = sources.multipole[lane()];
-    if (FAR_BUFFERS == 1) return row->value;
+// Fill the first multipoles of a lane's source.
+template <int number>
+__device__ inline void fill_multipoles(const Chunk *row, float *m) {
 #pragma unroll
-    for (int n = 0; n < CHUNKS; ++n) {
-        Chunk chunk = row[n];
+    for (int k = 0; k < number; k += LENGTH) {
+        Chunk chunk = row[k / LENGTH];
 #pragma unroll
-        for (int k = 0; k < LENGTH; ++k) registers[LENGTH * n + k] = chunk.value[k];
+        for (int n = 0; n < LENGTH && k + n < number; ++n) m[k + n] = chunk.value[n];
     }
-    return registers;
 }
 
-// Add what the distant source of a lane does to its sums.
-__device__ inline void translate(const Tree &t, const Point &centre, Real target_edge,
-                                 Sources &sources, Real *sum) {
+template <int number>
+__device__ inline void fill_multipoles(const Chunk *row, double *m) {
+#pragma unroll
+    for (int k = 0; k < number; ++k) m[k] = multipole_at((const float *)row, k);
+}
+
+// Add products of terms whose orders have a sum from `first` to `last`, of a lane's distant source.
+template <int first, int last, class T>
+__device__ inline void add_orders(const Tree &t, const Point &centre, T target_edge,
+                                  const Sources &sources, T *sum) {
     const Point &from = sources.centre[lane()];
-    Real x = (Real)(centre.x - from.x), y = (Real)(centre.y - from.y), z = (Real)(centre.z - from.z);
-    Real inverse = inverse_root(x * x + y * y + z * z + (Real)t.eps2);
-    Real d[TERMS], registers[PITCH];
-    fill_derivatives(x * inverse, y * inverse, z * inverse, d);
-    Real *m = multipoles_of(sources, registers);
-    scale<1>(m, -(Real)sources.edge[lane()] * inverse, 1);
-    contract(m, d, inverse, target_edge * inverse, sum);
+    T x = (T)(centre.x - from.x), y = (T)(centre.y - from.y), z = (T)(centre.z - from.z);
+    T inverse = inverse_root(x * x + y * y + z * z + (T)t.eps2);
+    T d[terms_of(last)], m[terms_of(last)];
+    fill_derivatives<last>(x * inverse, y * inverse, z * inverse, d);
+    fill_multipoles<terms_of(last)>(sources.multipole[lane()], m);
+    scale<1, last>(m, -(T)sources.edge[lane()] * inverse, (T)1);
+    contract<0, first, last>(m, d, inverse, target_edge * inverse, sum);
+}
+
+// An expansion about the cell of a warp, a lane's part of it.
+struct Local {
+    float sum[TERMS];
+    double leading[terms_of(LEADING)];  // with EXACT: of products of low orders
+};
+
+// Add what the distant source of a lane does to its sums.
+__device__ inline void translate(const Tree &t, const Point &centre, double edge,
+                                 const Sources &sources, Local &local) {
+    add_orders<EXACT ? LEADING + 1 : 0, ORDER>(t, centre, (float)edge, sources, local.sum);
+    if constexpr (EXACT) add_orders<0, LEADING>(t, centre, edge, sources, local.leading);
 }
 
 // Sum 2 x half numbers of each lane over pairs of lanes, until each lane has the sum of one.
-template <int half>
-__device__ inline void halve(Real *value) {
+template <int half, class T>
+__device__ inline void halve(T *value) {
     bool upper = lane() & half;
 #pragma unroll
     for (int k = 0; k < half; ++k) {
-        Real low = value[k], high = value[k + half];
-        Real given = upper ? low : high;
+        T low = value[k], high = value[k + half];
+        T given = upper ? low : high;
         value[k] = (upper ? high : low) + __shfl_xor_sync(ALL_LANES, given, half);
     }
     if constexpr (half > 1) halve<half / 2>(value);
 }
 
-// Sum 32 numbers of each lane, from number FIRST on, over the lanes: lane k gets the sum of the k-th.
-template <int FIRST>
-__device__ inline Real sum_of_lane(const Real *sum) {
-    Real value[LANES];
+// Sum up to 32 numbers of each lane, those from FIRST on, over the lanes: lane k gets the sum of the k-th.
+template <int FIRST, int number, class T>
+__device__ inline T sum_of_lane(const T *sum) {
+    T value[LANES];
 #pragma unroll
-    for (int k = 0; k < LANES; ++k) value[k] = FIRST + k < TERMS ? sum[FIRST + k] : 0;
+    for (int k = 0; k < LANES; ++k) value[k] = FIRST + k < number ? sum[FIRST + k] : 0;
     halve<LANES / 2>(value);
     return value[0];
 }
 
 // Store the sums over the lanes of the numbers from FIRST on.
 template <int FIRST>
-__device__ inline void store_sums(const Real *sum, double *local) {
-    Real total = sum_of_lane<FIRST>(sum);
+__device__ inline void store_sums(const float *sum, double *local) {
+    float total = sum_of_lane<FIRST, TERMS>(sum);
     if (FIRST + lane() < TERMS) local[FIRST + lane()] = total;
     if constexpr (FIRST + LANES < TERMS) store_sums<FIRST + LANES>(sum, local);
 }
 
+// Add the sums over the lanes of the products of low orders.
+__device__ inline void add_leading(const double *leading, double *local) {
+    double total = sum_of_lane<0, EXACT_TERMS>(leading);
+    if (lane() < EXACT_TERMS) local[lane()] += total;
+}
+
 // Add the expansions of a segment's sources, of 32 at a time. The next ones are on their way meanwhile.
-__device__ inline void add_segment(const Tree &t, const Point &centre, Real edge, const int *segment,
-                                   Sources *buffers, Real *sum) {
+__device__ inline void add_segment(const Tree &t, const Point &centre, double edge, const int *segment,
+                                   Sources *buffers, Local &local) {
     int number = segment[1];
     const int *list = segment + 2;
     int source = lane() < number ? list[lane()] : 0;
@@ -228,10 +264,9 @@ __device__ inline void add_segment(const Tree &t, const Point &centre, Real edge
     for (int k = 0; k < number; k += LANES) {
         int turn = k / LANES, left = number - k - LANES;
         wait_for_copies();
-        if (FAR_BUFFERS > 1) begin_copies(t, next, min(LANES, left), buffers[(turn + 1) % FAR_BUFFERS]);
-        if (k + lane() < number) translate(t, centre, edge, buffers[turn % FAR_BUFFERS], sum);
+        begin_copies(t, next, min(LANES, left), buffers[(turn + 1) % BUFFERS]);
+        if (k + lane() < number) translate(t, centre, edge, buffers[turn % BUFFERS], local);
         __syncwarp();
-        if (FAR_BUFFERS == 1) begin_copies(t, next, min(LANES, left), buffers[0]);
         if (LANES + lane() < left) next = list[k + 2 * LANES + lane()];
     }
 }
@@ -239,18 +274,18 @@ __device__ inline void add_segment(const Tree &t, const Point &centre, Real edge
 extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES, wanted_blocks())
     add_far_field(const Tree *tree) {
     const Tree t = *tree;
-    __shared__ Sources sources[FAR_WARPS][FAR_BUFFERS];
+    __shared__ Sources sources[FAR_WARPS][BUFFERS];
     int turn = blockIdx.x * FAR_WARPS + warp_of_block();
     if (turn >= t.own) return;
     int own = t.far_order[turn], cell = own_cell(tree, own);
     Point centre = t.centre[cell];
-    Real edge = edge_of(t, cell), sum[TERMS];
-#pragma unroll
-    for (int k = 0; k < TERMS; ++k) sum[k] = 0;
+    double edge = edge_of(t, cell), *sums = t.local + (size_t)own * TERMS;
+    Local local = {};
     const int *segment = segment_at(t, t.distant[cell]);
     for (; segment; segment = segment_at(t, segment[0]))
-        add_segment(t, centre, edge, segment, sources[warp_of_block()], sum);
-    store_sums<0>(sum, t.local + (size_t)own * TERMS);
+        add_segment(t, centre, edge, segment, sources[warp_of_block()], local);
+    store_sums<0>(local.sum, sums);
+    if constexpr (EXACT) add_leading(local.leading, sums);
 }
 
 // Add the expansions of parents to those of the cells of a level.

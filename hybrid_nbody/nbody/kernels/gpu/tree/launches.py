@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
-from hybrid_nbody.nbody.kernels.expansions import MOST_EDGES, SMALL, Expansion
+from hybrid_nbody.nbody.kernels.expansions import LEADING, MOST_EDGES, SMALL, Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pitch_of
-from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of, number_of_terms
+from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of
 
 FOLDER = Path(__file__).parent
 HEADER = FOLDER / "tree.cuh"
@@ -35,8 +35,8 @@ CHUNK = 16
 CENTRE_AND_EDGE = 36
 """Bytes of a source in shared memory beside its multipoles."""
 
-LARGE_SOURCES = 20 << 10
-"""Bytes of a warp's sources from which on it has no memory for the next: few warps would run."""
+BUFFERS = 2
+"""Sources of a lane in shared memory: those summed, and the next."""
 
 BLOCK_MEMORY = 48 << 10
 """Bytes of shared memory that a block has without being asked."""
@@ -45,13 +45,14 @@ BLOCK_MEMORY = 48 << 10
 def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
     """Return the macros of the sources."""
     return {
-        "CAPACITY": expansion.capacity,
-        "ORDER": expansion.order,
         "REAL": "double" if expansion.double else "float",
         "UNSOFTENED": str(unsoftened).lower(),
+        "ORDER": expansion.order,
+        "EXACT": str(expansion.double).lower(),
+        "LEADING": LEADING,
+        "CAPACITY": expansion.capacity,
         "WARPS": WARPS,
         "FAR_WARPS": far_warps(expansion),
-        "FAR_BUFFERS": far_buffers(expansion),
         "MOST_EDGES": f"{MOST_EDGES}f",
         "SMALL": f"{SMALL}f",
         "HEADER": zlib.crc32(HEADER.read_bytes()),  # the cache knows source and options alone
@@ -60,18 +61,13 @@ def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
 
 def far_warps(expansion: Expansion) -> int:
     """Return the warps of a block that fit into shared memory with their sources."""
-    size = far_buffers(expansion) * _size_of_sources(expansion)
+    size = BUFFERS * _size_of_sources(expansion)
     return next((warps for warps in (WARPS, WARPS // 2) if warps * size <= BLOCK_MEMORY), 1)
-
-
-def far_buffers(expansion: Expansion) -> int:
-    """Return how many sources each lane has memory for: the next one, too, if they are small."""
-    return 2 if _size_of_sources(expansion) < LARGE_SOURCES else 1
 
 
 def _size_of_sources(expansion: Expansion) -> int:
     """Return the bytes of ``Sources`` of ``far_field.cu``."""
-    chunks = pitch_of(number_of_terms(expansion.order)) * (8 if expansion.double else 4) // CHUNK
+    chunks = pitch_of(expansion) * 4 // CHUNK
     return LANES * (CHUNK * (chunks | 1) + CENTRE_AND_EDGE)
 
 

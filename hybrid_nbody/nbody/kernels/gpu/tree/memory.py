@@ -10,7 +10,7 @@ from hybrid_nbody.backends.base import Array
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.errors import InputError
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.kernels.expansions import Expansion, Limits
+from hybrid_nbody.nbody.kernels.expansions import LEADING, Expansion, Limits
 from hybrid_nbody.nbody.kernels.multi_indices import number_of_terms
 from hybrid_nbody.nbody.kernels.share import Numbering, Share
 
@@ -72,21 +72,23 @@ TREE = np.dtype(
 
 def row_type(expansion: Expansion) -> np.dtype[Any]:
     """Return ``Row`` of ``sharing.cu``: a cell as other ranks get it."""
-    real = "f8" if expansion.double else "f4"
     integers = ("cell", "first", "last", "parent", "level")
     columns: list[Any] = [
         ("centre", "f8", 4),
         ("box", "f8", 6),
         ("summary", "f4", SUMMARY),
-        ("multipole", real, pitch_of(number_of_terms(expansion.order))),
+        ("multipole", "f4", pitch_of(expansion)),
         *((name, "i4") for name in integers),
         ("tolerance", "f4"),
     ]
     return np.dtype(columns, align=True)
 
 
-def pitch_of(terms: int) -> int:
-    """Return the length of a row of multipoles."""
+def pitch_of(expansion: Expansion) -> int:
+    """Return the length of a row of multipoles; see ``tree.cuh``."""
+    terms = number_of_terms(expansion.order)
+    if expansion.double:
+        terms += number_of_terms(LEADING)
     return -(-terms // 4) * 4
 
 
@@ -123,6 +125,7 @@ class TreeMemory:
         self.backend = backend
         self.real = "f8" if expansion.double else "f4"
         self.terms = number_of_terms(expansion.order)
+        self.pitch = pitch_of(expansion)
         self.numbers: NDArray[Any] = np.zeros(1, TREE)
         self.argument = backend.zeros(TREE.itemsize, "u1")
         self.arrays: dict[str, Array] = {}
@@ -189,7 +192,7 @@ class TreeMemory:
             centre=xp.empty((number, 4), "f8"),
             box=xp.empty((number, 6), "f8"),
             summary=xp.empty((number, SUMMARY), "f4"),
-            multipole=xp.empty((number, pitch_of(self.terms)), self.real),
+            multipole=xp.empty((number, self.pitch), "f4"),
             tolerance=xp.empty(number, "f4"),
             **integers,
         )

@@ -64,7 +64,7 @@ struct Row {
     Point centre;
     double box[6];
     float summary[SUMMARY];
-    Real multipole[PITCH];
+    float multipole[PITCH];
     int cell, first, last, parent, level;
     float tolerance;
 };

@@ -1,9 +1,9 @@
 // What the kernels of the tree share: its arrays, warps, and multi-indices.
 //
-// Compiled with -DREAL (float or double, of expansions and nearby pairs), -DORDER (of expansions),
-// -DCAPACITY (most bodies of a leaf), -DUNSOFTENED (whether the softening length is 0), -DWARPS (of a
-// block), -DFAR_WARPS (of a block that holds sources of the far field) and -DFAR_BUFFERS (sources of a lane
-// that it holds).
+// Compiled with -DREAL (float or double, of nearby pairs), -DUNSOFTENED (whether the softening length is 0),
+// -DORDER (of expansions), -DEXACT (whether their products of low orders are in float64) and -DLEADING (what
+// these orders add up to at most), -DCAPACITY (most bodies of a leaf), -DWARPS (of a block) and -DFAR_WARPS
+// (of a block that holds sources of the far field).
 //
 // Cells are numbered level by level, and along the curve on each: the children of a cell follow one
 // another, and so do those cells of a level that hold bodies of this rank, its own cells. Bodies are
@@ -21,8 +21,13 @@ typedef REAL Real;
 #define RADIUS 14
 #define EDGE 15
 
-constexpr int TERMS = (ORDER + 1) * (ORDER + 2) * (ORDER + 3) / 6;
-constexpr int PITCH = (TERMS + 3) / 4 * 4;  // of a row of multipoles
+__host__ __device__ constexpr int terms_of(int order) { return (order + 1) * (order + 2) * (order + 3) / 6; }
+
+// A row of multipoles has the terms in float32 and, with EXACT, behind them what rounding took from those of
+// the lowest orders: the others are smaller, and so is their rounding.
+constexpr int TERMS = terms_of(ORDER);
+constexpr int EXACT_TERMS = EXACT ? terms_of(LEADING) : 0;
+constexpr int PITCH = (TERMS + EXACT_TERMS + 3) / 4 * 4;
 
 #define INFINITY __int_as_float(0x7f800000)
 #define NAN __int_as_float(0x7fc00000)
@@ -66,7 +71,7 @@ struct Tree {
     Point *centre;     // of mass; the radius in place of the mass
     double *box;       // (C, 6) lowest and highest coordinates of the bodies
     float *summary;    // (C, SUMMARY) weighted powers of the orders; of a leaf closeness; radius, edge
-    Real *multipole;   // (C, PITCH)
+    float *multipole;  // (C, PITCH)
     double *local;     // (TERMS) for each of this rank's cells
     float *tolerance;  // smallest acceleration of its leaves
     // lists of sources, in segments of `pool`: number of the next one (-1: none), length, sources;
@@ -110,6 +115,11 @@ __device__ inline bool is_whole(const Tree &t, int cell) {
 // A segment by its number, or null.
 __device__ inline const int *segment_at(const Tree &t, int number) {
     return number < 0 ? nullptr : t.pool + (size_t)UNIT * number;
+}
+
+// A term of a row of multipoles.
+__device__ inline double multipole_at(const float *row, int term) {
+    return term < EXACT_TERMS ? (double)row[term] + row[TERMS + term] : row[term];
 }
 
 // The number of this rank's cells of a level.

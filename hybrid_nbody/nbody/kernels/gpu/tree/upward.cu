@@ -19,8 +19,11 @@ __device__ inline double centre_of(double mass, double moment, double lowest, do
 // The last power stands for those of the orders left out. It is not taken to be smaller than a
 // typical radius times the one before: those of odd orders vanish where bodies are symmetric.
 __device__ inline void store(const Tree &t, int cell, float radius, const double *total) {
-    for (int k = lane(); k < PITCH; k += LANES)
-        t.multipole[(size_t)cell * PITCH + k] = k < TERMS ? total[k] : 0;
+    float *row = t.multipole + (size_t)cell * PITCH;
+    for (int k = lane(); k < PITCH; k += LANES) {
+        int exact = k - TERMS;
+        row[k] = k < TERMS ? total[k] : exact < EXACT_TERMS ? total[exact] - (float)total[exact] : 0;
+    }
     float *summary = t.summary + (size_t)cell * SUMMARY;
     double power = 0;
     int n = lane();
@@ -138,7 +141,7 @@ __device__ inline Family family_of(const Tree &t, int child, bool valid) {
     Family f;
     Point at = valid ? t.centre[child] : Point{0, 0, 0, 0};
     double x[3] = {at.x, at.y, at.z}, corner2 = 0, offset2 = 0;
-    double weight = valid ? (double)t.multipole[(size_t)child * PITCH] : 0;
+    double weight = valid ? multipole_at(t.multipole + (size_t)child * PITCH, 0) : 0;
     f.mass = sum_over_warp(weight);
     for (int axis = 0; axis < 3; ++axis) {
         const double *box = t.box + 6 * (size_t)child + axis;
@@ -167,11 +170,12 @@ struct Shifts {
 __device__ inline void shift_child(const Tree &t, int child, const Point &centre, double unit,
                                    int number, Shifts &s) {
     double *moments = s.moments[number], *shift = s.shift[number];
+    const float *row = t.multipole + (size_t)child * PITCH;
     s.powers[number].fill_between(t.centre[child], centre, unit);
     for (int k = lane(); k < TERMS; k += LANES) {
         const unsigned char *exponents = t.exponents + 4 * k;
         shift[k] = s.powers[number].monomial(exponents) * t.inverse_factorial[k];
-        moments[k] = ldexp((double)t.multipole[(size_t)child * PITCH + k], -exponents[3]);
+        moments[k] = ldexp(multipole_at(row, k), -exponents[3]);
     }
     __syncwarp();
     for (int k = lane(); k < TERMS; k += LANES) {
