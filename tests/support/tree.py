@@ -3,9 +3,10 @@
 import numpy as np
 from support.bodies import make_backend
 
+from hybrid_nbody.nbody.forces.tree.devices import TreeOnDevices
 from hybrid_nbody.nbody.forces.tree.distribution import DistributedTree
 from hybrid_nbody.nbody.forces.tree.travel import Travels
-from hybrid_nbody.nbody.kernels import make_tree_sums
+from hybrid_nbody.nbody.kernels import make_device_tree, make_tree_sums
 from hybrid_nbody.nbody.step_timer import NullTimer
 from hybrid_nbody.parallel.partition import Partition
 
@@ -58,3 +59,27 @@ class TreeOfOneRank:
     def _bodies(self, position, last):
         known = [] if last is None else [last]
         return np.column_stack([position, self.mass, *known])
+
+
+class TreeOfOneDevice:
+    """The same on a GPU."""
+
+    def __init__(self, expansion, eps2, mass):
+        self.backend = make_backend("gpu")
+        self.mass = mass
+        self.expansion = expansion
+        tree = make_device_tree(self.backend, expansion, eps2, float(mass.sum()))
+        ranks = (self.backend, OneRank(), NoExchange(len(mass)))
+        self.tree = TreeOnDevices(tree, Travels(tree, expansion.capacity, *ranks))
+
+    def accelerations(self, position, last):
+        """Return the accelerations, `last` being the lengths of the last ones or None."""
+        return self._sums(position, last, potentials=False)
+
+    def potentials(self, position, last):
+        return self._sums(position, last, potentials=True)[:, 0]
+
+    def _sums(self, position, last, potentials):
+        known = [] if last is None else [last]
+        bodies = self.backend.upload(np.column_stack([position, self.mass, *known]))
+        return self.backend.download(self.tree.sums(bodies, potentials, NullTimer()))

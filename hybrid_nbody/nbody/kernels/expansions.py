@@ -17,6 +17,8 @@ LEADING = 2
 order is smaller than the one before by the ratio of the cells' sizes to their distance, and so is
 the rounding of its products."""
 
+Pairs = Literal["single", "mixed", "either", "double"]
+
 
 @dataclass(frozen=True)
 class Expansion:
@@ -32,9 +34,10 @@ class Expansion:
         Largest estimated error of one expansion, relative to the acceleration of the target.
     double : bool
         Whether expansions are summed in float64, those of low orders; see `LEADING`.
-    pairs : {"single", "double", "either"}
-        How nearby bodies are summed: in float32, in float64, or in float64 where the rounding of
-        float32 would count.
+    pairs : {"single", "mixed", "either", "double"}
+        How nearby bodies are summed: in float32, with the low parts of places where the rounding of
+        these to float32 would count, or always ("mixed"); in float64, or in float64 where the
+        rounding of forces to float32 would count ("either").
     wide : float
         A cell is divided if its edge is this number of times the radius which expansions bear
         there.
@@ -44,7 +47,7 @@ class Expansion:
     capacity: int
     error: float
     double: bool
-    pairs: Literal["single", "double", "either"]
+    pairs: Pairs
     wide: float = 2.0
 
 
@@ -78,7 +81,7 @@ class Choices(NamedTuple):
     least_of_float32 : float
         Accuracy below which the rounding of float32 would count in expansions.
     least_of_float32_pairs : float
-        The same in the forces of nearby bodies that softening does not keep small.
+        The same of forces of nearby bodies that softening does not keep small.
     wide : float
         See `Expansion`.
     """
@@ -97,23 +100,28 @@ def expansion_for(accuracy: float, precision: str, choices: Choices) -> Expansio
     accuracy : float
         The rms error of accelerations over their rms.
     precision : {"single", "mixed", "double"}
-        Of the pair force.
+        Of the pair force. Expansions are as exact as the accuracy needs with any of them.
     choices : Choices
         Those of the device.
     """
     chosen = next(row for row in choices.rows if accuracy >= row.least)
-    double = precision != "single"
-    pairs: Literal["single", "double", "either"] = "double" if double else "single"
-    if not double and accuracy < choices.least_of_float32_pairs:
-        pairs = "either"
     return Expansion(
         order=chosen.order,
         capacity=chosen.capacity,
         error=chosen.share * accuracy,
-        double=double or accuracy < choices.least_of_float32,
-        pairs=pairs,
+        double=accuracy < choices.least_of_float32,
+        pairs=pairs_for(accuracy, precision, choices),
         wide=choices.wide,
     )
+
+
+def pairs_for(accuracy: float, precision: str, choices: Choices) -> Pairs:
+    """Return how nearby bodies are summed for an accuracy and a precision of the pair force."""
+    if precision == "double":
+        return "double"
+    if accuracy < choices.least_of_float32_pairs:
+        return "either"
+    return "mixed" if precision == "mixed" else "single"
 
 
 ANGLE = 0.8

@@ -18,6 +18,7 @@ from hybrid_nbody.nbody.kernels.cpu.tree.layout import (
     DOUBLE,
     EITHER,
     MISSING,
+    MIXED,
     POTENTIALS,
     SINGLE,
     TOO_SHORT,
@@ -42,7 +43,7 @@ SOURCES = 1 << 14
 PAIRS_OF_A_TERM = 0.125
 """Pairs of bodies that take as long as a multiplication of two terms of expansions."""
 
-PAIRS = {"single": SINGLE, "double": DOUBLE, "either": EITHER}
+PAIRS = {"single": SINGLE, "mixed": MIXED, "either": EITHER, "double": DOUBLE}
 
 Vectors = NDArray[np.float64]
 

@@ -145,8 +145,8 @@ ACCELERATIONS, POTENTIALS, CELLS = range(3)
 """What a walk is for."""
 
 
-SINGLE, DOUBLE, EITHER = range(3)
-"""Sums over nearby bodies in float32, in float64, or in float64 where float32 would not do."""
+SINGLE, MIXED, EITHER, DOUBLE = range(4)
+"""How nearby bodies are summed; see `Expansion.pairs`."""
 
 
 class Walk(NamedTuple):
@@ -159,7 +159,7 @@ class Walk(NamedTuple):
     wanted : int
         `ACCELERATIONS`, `POTENTIALS`, or `CELLS` that are opened.
     pairs : int
-        `SINGLE`, `DOUBLE`, or `EITHER`: how nearby bodies are summed.
+        `SINGLE`, `MIXED`, `EITHER`, or `DOUBLE`: how nearby bodies are summed.
     cost_of_expansion : float
         The work for an expansion, in pairs of bodies.
     """

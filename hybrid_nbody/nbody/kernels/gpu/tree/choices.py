@@ -12,6 +12,6 @@ CHOICES = Choices(
         Choice(0.0, 7, 96, 0.3),
     ),
     least_of_float32=3e-7,
-    least_of_float32_pairs=3e-7,
+    least_of_float32_pairs=6e-7,
     wide=2.4,
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
 from hybrid_nbody.nbody.kernels.expansions import LEADING, MOST_EDGES, SMALL, Expansion
-from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pitch_of
+from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pairs_in_double, pitch_of
 from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of
 
 FOLDER = Path(__file__).parent
@@ -45,7 +45,8 @@ BLOCK_MEMORY = 48 << 10
 def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
     """Return the macros of the sources."""
     return {
-        "REAL": "double" if expansion.double else "float",
+        "REAL": "double" if pairs_in_double(expansion) else "float",
+        "CLOSELY": str(expansion.pairs == "mixed").lower(),
         "UNSOFTENED": str(unsoftened).lower(),
         "ORDER": expansion.order,
         "EXACT": str(expansion.double).lower(),

@@ -84,6 +84,11 @@ def row_type(expansion: Expansion) -> np.dtype[Any]:
     return np.dtype(columns, align=True)
 
 
+def pairs_in_double(expansion: Expansion) -> bool:
+    """Return whether nearby bodies are summed in float64: all of them where either would do."""
+    return expansion.pairs in ("either", "double")
+
+
 def pitch_of(expansion: Expansion) -> int:
     """Return the length of a row of multipoles; see ``tree.cuh``."""
     terms = number_of_terms(expansion.order)
@@ -123,7 +128,7 @@ class TreeMemory:
         self, backend: GpuBackend, expansion: Expansion, constants: Mapping[str, Array]
     ) -> None:
         self.backend = backend
-        self.real = "f8" if expansion.double else "f4"
+        self.real = "f8" if pairs_in_double(expansion) else "f4"
         self.terms = number_of_terms(expansion.order)
         self.pitch = pitch_of(expansion)
         self.numbers: NDArray[Any] = np.zeros(1, TREE)
