@@ -8,7 +8,7 @@ import pytest
 from hybrid_nbody.backends.cpu import CpuBackend
 from hybrid_nbody.nbody.calibrate import measured_pace
 from hybrid_nbody.nbody.forces.choice import Choice
-from hybrid_nbody.nbody.forces.speed import CORE
+from hybrid_nbody.nbody.forces.speed import CORE, SPEEDS
 from hybrid_nbody.nbody.kernels.contract import PairForce
 from hybrid_nbody.nbody.kernels.units import Units
 from hybrid_nbody.nbody.pace import expected_lines, in_words, seconds_of_force
@@ -27,13 +27,23 @@ def test_a_direct_sum_takes_the_time_of_its_pairs(config_of):
     assert seconds_of_force(config, N, DIRECT, workers) == pytest.approx(expected, rel=1e-12)
     assert seconds_of_force(config, N, Choice("fmm"), workers) < 0.1 * expected
     assert seconds_of_force(config, N, DIRECT, Workers(("hybrid",), 4)) is None
-    two_gpus = Workers(("gpu", "gpu"), 4)
-    # what a tree takes however few bodies there are is not shared
-    measured = 4.75e-3
-    assert seconds_of_force(config, 1 << 20, Choice("fmm"), two_gpus) == pytest.approx(
-        measured, rel=0.1
-    )
     assert seconds_of_force(config, N, Choice("own"), workers) is None
+
+
+MEASURED = [
+    *[("single", 131072, 1e-4, 1.49e-3), ("single", 1 << 20, 1e-4, 5.97e-3)],
+    *[("single", 1 << 20, 1e-6, 21.9e-3), ("single", 1 << 24, 1e-3, 39.8e-3)],
+    *[("mixed", 1 << 20, 1e-4, 7.57e-3), ("double", 1 << 20, 1e-4, 9.52e-3)],
+]
+"""Precision, bodies, accuracy, and the seconds of a force on one H200."""
+
+
+@pytest.mark.parametrize(("precision", "number", "accuracy", "seconds"), MEASURED)
+def test_a_tree_on_a_gpu_takes_the_time_that_was_measured(precision, number, accuracy, seconds):
+    speed = SPEEDS["gpu"]
+    assert speed.seconds_of_tree(number, accuracy, precision) == pytest.approx(seconds, rel=0.25)
+    shared = speed.seconds_of_tree(number, accuracy, precision, devices=2)
+    assert seconds / 2 < shared < seconds  # a part of the work is done by each
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,10 @@
 """How fast forces are on a device, for the choice between them and for the plan of a run.
 
-Measured on a core of an AMD EPYC (Zen 5) and on one H200, crossovers on two cores of an Intel Xeon
-and most of those of GPUs on an H100: whole forces on Plummer spheres with a softening of 0.01;
-rates with 131072 bodies and more (`docs/many-bodies.md`). The growth of crossovers with the number
-of devices was measured on two H200s of one host. Other devices are slower or faster, but hardly in
-other proportions.
+Measured on a core of an AMD EPYC (Zen 5) and on one H200, crossovers of CPUs on two cores of an
+Intel Xeon: whole forces on Plummer spheres with a softening of 0.01; rates with 131072 bodies and
+more (`docs/many-bodies.md`). The growth of crossovers with the number of devices follows from those
+measured on two H200s of one host with earlier kernels, whose trees were slower. Other devices are
+slower or faster, but hardly in other proportions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,8 +27,8 @@ class Speed:
         Interactions a second of the direct sum, by its precision.
     bodies : rows
         Bodies a second of the fast multipole method in single precision, where they are many.
-    in_double : float
-        Share of these that is left in mixed and double precision.
+    shares : mapping of str to float
+        What is left of these in each precision.
     fixed : float
         Seconds that a tree takes however few bodies there are.
     crossovers : mapping of str to rows
@@ -47,7 +47,7 @@ class Speed:
 
     pairs: Mapping[str, float]
     bodies: Rows
-    in_double: float
+    shares: Mapping[str, float]
     fixed: float
     crossovers: Mapping[str, Rows]
     growth: Mapping[str, Rows]
@@ -63,8 +63,8 @@ class Speed:
         self, number: int, accuracy: float, precision: str, devices: float = 1
     ) -> float:
         """Return the seconds of a force by the fast multipole method on some devices."""
-        share = 1.0 if precision == "single" else self.in_double
-        return self.fixed + number / (share * _row(self.bodies, accuracy) * devices)
+        rate = self.shares[precision] * _row(self.bodies, accuracy)
+        return self.fixed + number / (rate * devices)
 
     def crossover(
         self, accuracy: float, precision: str, devices: int = 1, divided: bool = False
@@ -111,7 +111,7 @@ CORE = Speed(
         (3e-7, 0.23e6),
         (0.0, 0.12e6),
     ),
-    in_double=0.7,
+    shares={"single": 1.0, "mixed": 0.7, "double": 0.7},
     fixed=1e-3,
     crossovers={
         "single": (
@@ -148,39 +148,46 @@ CORE = Speed(
 
 GPU = Speed(
     pairs={"single": 3.4e12, "mixed": 1.5e12, "double": 0.95e12},
-    bodies=((3e-4, 2.5e8), (3e-5, 1.4e8), (3e-6, 7e7), (3e-7, 3.6e7), (0.0, 6e6)),
-    in_double=0.6,
-    fixed=1e-3,
+    bodies=(
+        (3e-3, 4.5e8),
+        (3e-4, 3.7e8),
+        (3e-5, 1.9e8),
+        (3e-6, 9.7e7),
+        (3e-7, 4.9e7),
+        (0.0, 1.2e7),
+    ),
+    shares={"single": 1.0, "mixed": 0.8, "double": 0.62},
+    fixed=5e-4,
     crossovers={
         "single": (
-            (3e-3, 46_000),
-            (3e-4, 47_000),
-            (3e-5, 63_000),
-            (3e-6, 100_000),
-            (3e-7, 156_000),
-            (0.0, 630_000),
+            (3e-3, 39_000),
+            (3e-4, 45_000),
+            (3e-5, 57_000),
+            (3e-6, 87_000),
+            (3e-7, 128_000),
+            (0.0, 350_000),
         ),
         "mixed": (
-            (3e-3, 34_000),
-            (3e-4, 40_000),
-            (3e-5, 57_000),
-            (3e-6, 80_000),
-            (3e-7, 148_000),
-            (0.0, 302_000),
+            (3e-3, 26_000),
+            (3e-4, 30_000),
+            (3e-5, 38_000),
+            (3e-6, 51_000),
+            (3e-7, 75_000),
+            (0.0, 176_000),
         ),
         "double": (
-            (3e-3, 24_000),
-            (3e-4, 30_000),
-            (3e-5, 40_000),
-            (3e-6, 56_000),
-            (3e-7, 98_000),
-            (0.0, 203_000),
+            (3e-3, 20_000),
+            (3e-4, 23_000),
+            (3e-5, 30_000),
+            (3e-6, 39_000),
+            (3e-7, 57_000),
+            (0.0, 122_000),
         ),
     },
     growth={
-        "single": ((3e-4, 0.7), (3e-5, 0.6), (0.0, 0.3)),
-        "mixed": ((3e-4, 0.55), (0.0, 0.25)),
-        "double": ((3e-4, 0.7), (0.0, 0.3)),
+        "single": ((3e-4, 0.79), (3e-5, 0.74), (0.0, 0.54)),
+        "mixed": ((0.0, 0.86),),
+        "double": ((3e-3, 0.96), (0.0, 0.78)),
     },
     growth_divided=1.0,
     of_a_thread=False,
