@@ -2,10 +2,11 @@
 
 Measured on a core of an AMD EPYC (Zen 5) and on one H200, crossovers of CPUs on two cores of an
 Intel Xeon: whole forces on Plummer spheres with a softening of 0.01; rates with 131072 bodies and
-more (`docs/many-bodies.md`). Those of mixed precision on CPUs are as much smaller than measured
-there as trees gained on an AMD EPYC since. The growth of crossovers with the number of devices follows from those
-measured on two H200s of one host with earlier kernels, whose trees were slower. Other devices are
-slower or faster, but hardly in other proportions.
+more (`docs/many-bodies.md`). Trees in mixed precision have become faster on CPUs since: on two
+cores of Zen 2 their crossovers are 0.5 to 0.8 of those before, and taken to be no smaller than in
+double here. The growth of crossovers with the number of devices follows from those measured on two
+H200s of one host with earlier kernels, whose trees were slower. Other devices are slower or faster,
+but hardly in other proportions.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,8 +29,8 @@ class Speed:
         Interactions a second of the direct sum, by its precision.
     bodies : rows
         Bodies a second of the fast multipole method in single precision, where they are many.
-    shares : mapping of str to float
-        What is left of these in each precision.
+    shares : mapping of str to rows
+        What is left of these, by precision.
     fixed : float
         Seconds that a tree takes however few bodies there are.
     crossovers : mapping of str to rows
@@ -48,7 +49,7 @@ class Speed:
 
     pairs: Mapping[str, float]
     bodies: Rows
-    shares: Mapping[str, float]
+    shares: Mapping[str, Rows]
     fixed: float
     crossovers: Mapping[str, Rows]
     growth: Mapping[str, Rows]
@@ -64,7 +65,7 @@ class Speed:
         self, number: int, accuracy: float, precision: str, devices: float = 1
     ) -> float:
         """Return the seconds of a force by the fast multipole method on some devices."""
-        rate = self.shares[precision] * _row(self.bodies, accuracy)
+        rate = _row(self.shares[precision], accuracy) * _row(self.bodies, accuracy)
         return self.fixed + number / (rate * devices)
 
     def crossover(
@@ -112,7 +113,11 @@ CORE = Speed(
         (3e-7, 0.23e6),
         (0.0, 0.12e6),
     ),
-    shares={"single": 1.0, "mixed": 0.93, "double": 0.7},
+    shares={
+        "single": ((0.0, 1.0),),
+        "mixed": ((3e-7, 0.93), (0.0, 1.0)),
+        "double": ((0.0, 0.7),),
+    },
     fixed=1e-3,
     crossovers={
         "single": (
@@ -124,9 +129,9 @@ CORE = Speed(
             (0.0, 93_000),
         ),
         "mixed": (
-            (3e-3, 5_300),
-            (3e-4, 6_800),
-            (3e-5, 9_100),
+            (3e-3, 5_700),
+            (3e-4, 7_300),
+            (3e-5, 14_000),
             (3e-6, 20_000),
             (3e-7, 31_000),
             (0.0, 72_000),
@@ -155,9 +160,13 @@ GPU = Speed(
         (3e-5, 1.9e8),
         (3e-6, 9.7e7),
         (3e-7, 4.9e7),
-        (0.0, 1.2e7),
+        (0.0, 1.18e7),
     ),
-    shares={"single": 1.0, "mixed": 0.8, "double": 0.62},
+    shares={
+        "single": ((0.0, 1.0),),
+        "mixed": ((3e-7, 0.8), (0.0, 1.0)),
+        "double": ((3e-7, 0.62), (0.0, 1.0)),
+    },
     fixed=5e-4,
     crossovers={
         "single": (

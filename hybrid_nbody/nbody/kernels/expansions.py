@@ -36,8 +36,8 @@ class Expansion:
         Whether expansions are summed in float64, those of low orders; see `LEADING`.
     pairs : {"single", "mixed", "either", "double"}
         How nearby bodies are summed: in float32, with the low parts of places where the rounding of
-        these to float32 would count, or always ("mixed"); in float64, or in float64 where the
-        rounding of forces to float32 would count ("either").
+        these to float32 would count, or always ("mixed"); in float64; or in float64 where the
+        rounding of forces to float32 would count, and else as "single" ("either").
     wide : float
         A cell is divided if its edge is this number of times the radius which expansions bear
         there.
@@ -81,7 +81,7 @@ class Choices(NamedTuple):
     least_of_float32 : float
         Accuracy below which the rounding of float32 would count in expansions.
     least_of_float32_pairs : float
-        The same of forces of nearby bodies that softening does not keep small.
+        The same for the forces of nearby bodies.
     wide : float
         See `Expansion`.
     """

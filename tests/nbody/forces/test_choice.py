@@ -63,6 +63,14 @@ def test_gpus_that_divide_the_cells_take_more_bodies_to_win(
     assert chosen(wanted._replace(number=2 * alone), ["gpu"] * 2).name == "fmm"
 
 
+@pytest.mark.parametrize("device", SPEEDS)
+def test_trees_win_earlier_the_slower_direct_sums_are(device):
+    crossovers = SPEEDS[device].crossovers
+    for single, mixed, double in zip(*crossovers.values(), strict=True):
+        assert single[0] == mixed[0] == double[0]
+        assert single[1] >= mixed[1] >= double[1]
+
+
 MEASURED_ON_TWO = [
     *[("single", 1e-3, 78_000), ("single", 1e-4, 94_500), ("single", 1e-6, 190_000)],
     *[("mixed", 1e-2, 49_000), ("mixed", 1e-4, 67_000), ("mixed", 1e-5, 96_000)],

@@ -1,7 +1,7 @@
 // The sum over pairs of bodies in nearby leaves: a block takes a leaf, each of its warps some of the
 // nearby ones, a lane one or two of its bodies. Sums over a source leaf are of type Real, their total
-// is double. Where the rounding of places to float would count, the differences of low parts, what it
-// took, are added to those of places.
+// is double. Where the rounding of places to float would count, and always with CLOSELY, the differences of
+// low parts, what it took, are added to those of places.
 
 #include "tree.cuh"
 
@@ -35,8 +35,8 @@ struct Leaf {
     Real dx, dy, dz;
 };
 
-// Whether the rounding of places counts in the forces of a leaf: each is off by that of the distance
-// between the farthest bodies, about. Without softening it does, however large an error is allowed.
+// Whether low parts count in the forces of a leaf: each is off by the rounding of the distance between the
+// farthest bodies, about. Without softening and with CLOSELY they do, however large an error is allowed.
 __device__ inline bool is_close(const Tree &t, const Target &target, int leaf, const Point &from) {
     if (sizeof(Real) == 8) return false;
     if (UNSOFTENED || CLOSELY) return true;
