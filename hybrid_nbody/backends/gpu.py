@@ -300,6 +300,7 @@ class GpuBackend(Backend):
             "cooperative_launch": properties["cooperativeLaunch"],
             "registers_per_block_limit": properties["regsPerBlock"],
             "shared_memory_per_block_limit": properties["sharedMemPerBlockOptin"],
+            "shared_memory_per_multiprocessor": properties["sharedMemPerMultiprocessor"],
             "gpu_memory_bytes": properties["totalGlobalMem"],
             "cuda_driver": runtime.driverGetVersion(),
             "cuda_runtime": runtime.runtimeGetVersion(),

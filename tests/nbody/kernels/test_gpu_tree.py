@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pytest
 from support.bodies import clustered, make_backend
+from support.gpus import H200
 from support.nvrtc import (
     assert_same_for_all_architectures,
     compile_to_cubin,
@@ -16,13 +17,11 @@ from support.tree import TreeOfOneDevice
 from hybrid_nbody.nbody.initial_conditions import plummer
 from hybrid_nbody.nbody.kernels import expansion_of, reference
 from hybrid_nbody.nbody.kernels.cube import Cube
-from hybrid_nbody.nbody.kernels.expansions import LEADING, Expansion
+from hybrid_nbody.nbody.kernels.expansions import Expansion
 from hybrid_nbody.nbody.kernels.gpu.tree.choices import CHOICES
 from hybrid_nbody.nbody.kernels.gpu.tree.curve import MOST_BODIES
+from hybrid_nbody.nbody.kernels.gpu.tree.far_field import far_field_on
 from hybrid_nbody.nbody.kernels.gpu.tree.launches import (
-    BLOCK_MEMORY,
-    BUFFERS,
-    CENTRE_AND_EDGE,
     FOLDER,
     HEADER,
     OPTIONS,
@@ -31,7 +30,7 @@ from hybrid_nbody.nbody.kernels.gpu.tree.launches import (
     tables,
 )
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import COUNTS, LEVELS, SHARE, TREE, USED
-from hybrid_nbody.nbody.kernels.multi_indices import indices_of, number_of_terms
+from hybrid_nbody.nbody.kernels.multi_indices import indices_of
 from hybrid_nbody.nbody.step_timer import NullTimer
 
 ACCURACIES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, CHOICES.least_of_float32_pairs, 3e-7, 1e-7)
@@ -90,7 +89,8 @@ POSITIONS = {
 @pytest.mark.parametrize("name", SOURCES)
 def test_sources_compile(name, order):
     expansion = Expansion(order, 48, 1e-3, double=order == 7, pairs="single")
-    options = words_for(defines(expansion, unsoftened=order == 3), OPTIONS)
+    macros = defines(expansion, order == 3, far_field_on(H200, expansion))
+    options = words_for(macros, OPTIONS)
     source = (FOLDER / f"{name}.cu").read_text()
     assert compile_to_cubin(source, options, oldest_and_newest()[-1])
 
@@ -107,31 +107,14 @@ def test_the_kernels_know_the_tree_as_the_host_does():
     }
     lines = [f"static_assert({name} == {value});" for name, value in facts.items()]
     source = "\n".join(['#include "tree.cuh"', *lines])
-    options = words_for(defines(expansion, unsoftened=False), OPTIONS)
+    macros = defines(expansion, False, far_field_on(H200, expansion))
+    options = words_for(macros, OPTIONS)
     assert compile_to_cubin(source, options, oldest_and_newest()[-1])
 
 
 def test_other_sources_are_the_same_for_all_architectures():
     others = (FOLDER / f"{name}.cu" for name in SOURCES if name != "far_field")
     assert_same_for_all_architectures(HEADER, *others)
-
-
-@pytest.mark.parametrize("architecture", oldest_and_newest()[:-1])
-def test_the_far_field_compiles_for_gpus_without_asynchronous_copies(architecture):
-    expansion = Expansion(3, 48, 1e-3, double=False, pairs="single")
-    options = words_for(defines(expansion, unsoftened=False), OPTIONS)
-    source = (FOLDER / "far_field.cu").read_text()
-    assert "__CUDA_ARCH__" in source
-    assert compile_to_cubin(source, options, architecture)
-
-
-@pytest.mark.parametrize("double", [False, True])
-@pytest.mark.parametrize("order", range(2, 8))
-def test_sources_of_the_far_field_fit_into_a_block(order, double):
-    macros = defines(Expansion(order, 48, 1e-3, double, pairs="single"), unsoftened=False)
-    numbers = number_of_terms(order) + (number_of_terms(LEADING) if double else 0)
-    least = BUFFERS * 32 * (4 * numbers + CENTRE_AND_EDGE)
-    assert 0 < macros["FAR_WARPS"] * least <= BLOCK_MEMORY
 
 
 @pytest.mark.parametrize("order", [1, 3, 6])

@@ -1,6 +1,6 @@
 // The expansions of distant sources about each cell, handed on to its children and evaluated at the
 // bodies of leaves. A warp takes a cell; in `add_far_field` a lane takes a source. What a lane needs of a
-// source is copied to shared memory meanwhile.
+// source is copied to shared memory, with two buffers while the source before it is summed.
 //
 // With EXACT products of low orders are in float64, and no others: each order is smaller than the one before
 // by the ratio of the cells' sizes to their distance, and so is its rounding.
@@ -12,15 +12,7 @@
 #include "tree.cuh"
 
 #define LENGTH 4  // numbers of a copy
-#define BUFFERS 2  // for these sources, and for the next
 #define CHUNKS (PITCH / LENGTH)
-
-// Blocks of a multiprocessor for which there should be registers in `add_far_field`.
-__device__ constexpr int wanted_blocks() {
-    int order = EXACT ? ORDER + 1 : ORDER;
-    int warps = order < 5 ? 16 : order == 5 ? 12 : 8;
-    return warps / FAR_WARPS;
-}
 
 // The number of the multi-index (i, j, k) and, in loops over all, where those of an order begin.
 __device__ constexpr int index_of(int i, int j, int k) {
@@ -131,7 +123,7 @@ struct Sources {
     float edge[LANES];
 };
 
-static_assert(FAR_WARPS * BUFFERS * sizeof(Sources) <= 48 << 10, "see `far_warps`");
+static_assert(FAR_WARPS * FAR_BUFFERS * sizeof(Sources) <= 48 << 10, "see `far_field.py`");
 
 // Begin to copy something to shared memory; older GPUs wait for it.
 template <class T>
@@ -153,8 +145,7 @@ __device__ inline void wait_for_copies() {
     __syncwarp();
 }
 
-// Begin to copy the sources of the first lanes. All lanes copy a row of multipoles: its chunks are neighbours
-// in memory.
+// Begin to copy the sources of the first lanes. Neighbouring lanes copy neighbouring chunks of multipoles.
 __device__ inline void begin_copies(const Tree &t, int source, int count, Sources &sources) {
     if (count <= 0) return;
 #pragma unroll 2
@@ -252,7 +243,8 @@ __device__ inline void add_leading(const double *leading, double *local) {
     if (lane() < EXACT_TERMS) local[lane()] += total;
 }
 
-// Add the expansions of a segment's sources, of 32 at a time. The next ones are on their way meanwhile.
+// Add the expansions of a segment's sources, of 32 at a time; with two buffers the next ones are on their way
+// meanwhile.
 __device__ inline void add_segment(const Tree &t, const Point &centre, double edge, const int *segment,
                                    Sources *buffers, Local &local) {
     int number = segment[1];
@@ -264,17 +256,18 @@ __device__ inline void add_segment(const Tree &t, const Point &centre, double ed
     for (int k = 0; k < number; k += LANES) {
         int turn = k / LANES, left = number - k - LANES;
         wait_for_copies();
-        begin_copies(t, next, min(LANES, left), buffers[(turn + 1) % BUFFERS]);
-        if (k + lane() < number) translate(t, centre, edge, buffers[turn % BUFFERS], local);
+        if (FAR_BUFFERS > 1) begin_copies(t, next, min(LANES, left), buffers[(turn + 1) % FAR_BUFFERS]);
+        if (k + lane() < number) translate(t, centre, edge, buffers[turn % FAR_BUFFERS], local);
         __syncwarp();
+        if (FAR_BUFFERS == 1) begin_copies(t, next, min(LANES, left), buffers[0]);
         if (LANES + lane() < left) next = list[k + 2 * LANES + lane()];
     }
 }
 
-extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES, wanted_blocks())
+extern "C" __global__ void __launch_bounds__(FAR_WARPS *LANES, FAR_BLOCKS)
     add_far_field(const Tree *tree) {
     const Tree t = *tree;
-    __shared__ Sources sources[FAR_WARPS][BUFFERS];
+    __shared__ Sources sources[FAR_WARPS][FAR_BUFFERS];
     int turn = blockIdx.x * FAR_WARPS + warp_of_block();
     if (turn >= t.own) return;
     int own = t.far_order[turn], cell = own_cell(tree, own);

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
 from hybrid_nbody.nbody.kernels.expansions import LEADING, MOST_EDGES, SMALL, Expansion
-from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pairs_in_double, pitch_of
+from hybrid_nbody.nbody.kernels.gpu.tree.far_field import FarField, far_field_on
+from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pairs_in_double
 from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of
 
 FOLDER = Path(__file__).parent
@@ -29,20 +30,8 @@ CHILDREN = 8
 THREADS = 256
 """Threads of a block that take a body each."""
 
-CHUNK = 16
-"""Bytes that a copy to shared memory moves."""
 
-CENTRE_AND_EDGE = 36
-"""Bytes of a source in shared memory beside its multipoles."""
-
-BUFFERS = 2
-"""Sources of a lane in shared memory: those summed, and the next."""
-
-BLOCK_MEMORY = 48 << 10
-"""Bytes of shared memory that a block has without being asked."""
-
-
-def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
+def defines(expansion: Expansion, unsoftened: bool, far_field: FarField) -> dict[str, str | int]:
     """Return the macros of the sources."""
     return {
         "REAL": "double" if pairs_in_double(expansion) else "float",
@@ -53,23 +42,13 @@ def defines(expansion: Expansion, unsoftened: bool) -> dict[str, str | int]:
         "LEADING": LEADING,
         "CAPACITY": expansion.capacity,
         "WARPS": WARPS,
-        "FAR_WARPS": far_warps(expansion),
+        "FAR_WARPS": far_field.warps,
+        "FAR_BUFFERS": far_field.buffers,
+        "FAR_BLOCKS": far_field.blocks,
         "MOST_EDGES": f"{MOST_EDGES}f",
         "SMALL": f"{SMALL}f",
         "HEADER": zlib.crc32(HEADER.read_bytes()),  # the cache knows source and options alone
     }
-
-
-def far_warps(expansion: Expansion) -> int:
-    """Return the warps of a block that fit into shared memory with their sources."""
-    size = BUFFERS * _size_of_sources(expansion)
-    return next((warps for warps in (WARPS, WARPS // 2) if warps * size <= BLOCK_MEMORY), 1)
-
-
-def _size_of_sources(expansion: Expansion) -> int:
-    """Return the bytes of ``Sources`` of ``far_field.cu``."""
-    chunks = pitch_of(expansion) * 4 // CHUNK
-    return LANES * (CHUNK * (chunks | 1) + CENTRE_AND_EDGE)
 
 
 class Launches:
@@ -89,11 +68,12 @@ class Launches:
     """
 
     def __init__(self, backend: GpuBackend, expansion: Expansion, unsoftened: bool) -> None:
-        macros = defines(expansion, unsoftened)
+        far_field = far_field_on(backend.facts(), expansion)
+        macros = defines(expansion, unsoftened, far_field)
         self.modules = {
             name: CudaModule(backend, FOLDER / f"{name}.cu", macros, OPTIONS) for name in SOURCES
         }
-        self.far_warps = far_warps(expansion)
+        self.far_warps = far_field.warps
         indices = indices_of(expansion.order)
         constants = {name: backend.upload(table) for name, table in tables(indices).items()}
         self.memory = TreeMemory(backend, expansion, constants)

@@ -3,8 +3,8 @@
 // Compiled with -DREAL (float or double, of nearby pairs), -DCLOSELY (whether low parts of their places
 // count always), -DUNSOFTENED (whether the softening length is 0), -DORDER (of expansions), -DEXACT (whether
 // their products of low orders are in float64) and -DLEADING (what these orders add up to at most),
-// -DCAPACITY (most bodies of a leaf), -DWARPS (of a block) and -DFAR_WARPS (of a block that holds sources of
-// the far field).
+// -DCAPACITY (most bodies of a leaf), -DWARPS (of a block); of the far field: -DFAR_WARPS (of a block),
+// -DFAR_BUFFERS (sources of a lane that it holds) and -DFAR_BLOCKS (of a multiprocessor).
 //
 // Cells are numbered level by level, and along the curve on each: the children of a cell follow one
 // another, and so do those cells of a level that hold bodies of this rank, its own cells. Bodies are
