@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+from support.gpus import H200
 
 from hybrid_nbody.backends.base import Backend
 from hybrid_nbody.backends.finite import first_bad
@@ -92,7 +93,7 @@ class PaperGpu(Backend):
         return repeat
 
     def facts(self):
-        return {"gpu": MODEL, "multiprocessors": 132}
+        return {"gpu": MODEL, "multiprocessors": 132, **H200}
 
     def start_look(self, *arrays):
         found = [first_bad(array) for array in arrays]
