@@ -27,6 +27,11 @@ def test_a_direct_sum_takes_the_time_of_its_pairs(config_of):
     assert seconds_of_force(config, N, DIRECT, workers) == pytest.approx(expected, rel=1e-12)
     assert seconds_of_force(config, N, Choice("fmm"), workers) < 0.1 * expected
     assert seconds_of_force(config, N, DIRECT, Workers(("hybrid",), 4)) is None
+    two_gpus = Workers(("gpu", "gpu"), 4)
+    gpu = SPEEDS["gpu"]
+    expected = gpu.seconds_of_tree(N, config.gravity.accuracy, "single", devices=2) + gpu.overhead
+    found = seconds_of_force(config, N, Choice("fmm"), two_gpus)
+    assert found == pytest.approx(expected, rel=1e-12)
     assert seconds_of_force(config, N, Choice("own"), workers) is None
 
 

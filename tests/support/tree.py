@@ -37,8 +37,23 @@ class NoExchange:
         self.own = slice(0, number)
 
 
-class TreeOfOneRank:
-    """Sums by a tree over bodies of given masses."""
+class SumsOfBodies:
+    """Sums over bodies of given masses."""
+
+    def accelerations(self, position, last):
+        """Return the accelerations, `last` being the lengths of the last ones or None."""
+        return self._sums(self._bodies(position, last), potentials=False)
+
+    def potentials(self, position, last):
+        return self._sums(self._bodies(position, last), potentials=True)[:, 0]
+
+    def _bodies(self, position, last):
+        known = [] if last is None else [last]
+        return np.column_stack([position, self.mass, *known])
+
+
+class TreeOfOneRank(SumsOfBodies):
+    """Sums by a tree on CPU threads."""
 
     def __init__(self, expansion, eps2, mass):
         backend = make_backend("cpu")
@@ -49,20 +64,12 @@ class TreeOfOneRank:
             self.sums, Travels(self.sums, expansion.capacity, backend, *ranks)
         )
 
-    def accelerations(self, position, last):
-        """Return the accelerations, `last` being the lengths of the last ones or None."""
-        return self.tree.sums(self._bodies(position, last), False, NullTimer())
-
-    def potentials(self, position, last):
-        return self.tree.sums(self._bodies(position, last), True, NullTimer())[:, 0]
-
-    def _bodies(self, position, last):
-        known = [] if last is None else [last]
-        return np.column_stack([position, self.mass, *known])
+    def _sums(self, bodies, potentials):
+        return self.tree.sums(bodies, potentials, NullTimer())
 
 
-class TreeOfOneDevice:
-    """The same on a GPU."""
+class TreeOfOneDevice(SumsOfBodies):
+    """Sums by a tree on a GPU."""
 
     def __init__(self, expansion, eps2, mass):
         self.backend = make_backend("gpu")
@@ -72,14 +79,7 @@ class TreeOfOneDevice:
         ranks = (self.backend, OneRank(), NoExchange(len(mass)))
         self.tree = TreeOnDevices(tree, Travels(tree, expansion.capacity, *ranks))
 
-    def accelerations(self, position, last):
-        """Return the accelerations, `last` being the lengths of the last ones or None."""
-        return self._sums(position, last, potentials=False)
-
-    def potentials(self, position, last):
-        return self._sums(position, last, potentials=True)[:, 0]
-
-    def _sums(self, position, last, potentials):
-        known = [] if last is None else [last]
-        bodies = self.backend.upload(np.column_stack([position, self.mass, *known]))
-        return self.backend.download(self.tree.sums(bodies, potentials, NullTimer()))
+    def _sums(self, bodies, potentials):
+        return self.backend.download(
+            self.tree.sums(self.backend.upload(bodies), potentials, NullTimer())
+        )

@@ -70,9 +70,8 @@ def test_mixed_takes_differences_of_exact_places_whatever_the_accuracy(tree_of_o
 
     def error(pairs):
         tree = tree_of_one(replace(ONE_LEAF, pairs=pairs), 1e-6, mass)
-        found = tree.accelerations(
-            position, np.full(60, 1e9)
-        )  # any error is small, compared to that
+        allowing_any = np.full(60, 1e9)  # errors are small, compared to that
+        found = tree.accelerations(position, allowing_any)
         return np.abs(found - exact).max() / np.abs(exact).max()
 
     assert error("mixed") < 1e-6 < 1e-5 < error("single")

@@ -263,9 +263,9 @@ def add_nearby_leaves(leaf, near, walk, opening, tree, result):
         row = carray(allocate_vectors(np.float64, ROW), ROW)
         add_near_field(leaf, near, Law(potentials, opening.eps2, False), row, tree, result)
     else:
-        exact = walk.pairs == MIXED
-        if not exact:
-            exact = rounding_of_offsets_counts(leaf, near, allowed, opening.eps2, tree)
+        exact = walk.pairs == MIXED or rounding_of_offsets_counts(
+            leaf, near, allowed, opening.eps2, tree
+        )
         row_of_float32 = carray(allocate_vectors(np.float32, ROW), ROW)
         law = Law(potentials, opening.eps2, exact)
         add_near_field(leaf, near, law, row_of_float32, tree, result)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hybrid_nbody.backends.gpu import GpuBackend
 from hybrid_nbody.backends.launch import FLUSH_DENORMALS, CudaModule
 from hybrid_nbody.nbody.kernels.expansions import LEADING, MOST_EDGES, SMALL, Expansion
-from hybrid_nbody.nbody.kernels.gpu.tree.far_field import FarField, far_field_on
+from hybrid_nbody.nbody.kernels.gpu.tree.far_field import LANES, FarField, far_field_on
 from hybrid_nbody.nbody.kernels.gpu.tree.memory import TreeMemory, pairs_in_double
 from hybrid_nbody.nbody.kernels.multi_indices import Indices, indices_of
 
@@ -20,7 +20,6 @@ HEADER = FOLDER / "tree.cuh"
 OPTIONS = (*FLUSH_DENORMALS, f"-I{FOLDER}")
 SOURCES = ("cells", "sort", "upward", "walk", "far_field", "near_field", "sharing")
 
-LANES = 32
 WARPS = 4
 """Warps of a block: each takes a cell of its own."""
 
@@ -35,7 +34,7 @@ def defines(expansion: Expansion, unsoftened: bool, far_field: FarField) -> dict
     """Return the macros of the sources."""
     return {
         "REAL": "double" if pairs_in_double(expansion) else "float",
-        "CLOSELY": str(expansion.pairs == "mixed").lower(),
+        "CLOSELY": str(unsoftened or expansion.pairs == "mixed").lower(),
         "UNSOFTENED": str(unsoftened).lower(),
         "ORDER": expansion.order,
         "EXACT": str(expansion.double).lower(),

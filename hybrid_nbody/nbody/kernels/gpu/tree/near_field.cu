@@ -36,10 +36,10 @@ struct Leaf {
 };
 
 // Whether low parts count in the forces of a leaf: each is off by the rounding of the distance between the
-// farthest bodies, about. Without softening and with CLOSELY they do, however large an error is allowed.
+// farthest bodies, about. With CLOSELY they do, however large an error is allowed.
 __device__ inline bool is_close(const Tree &t, const Target &target, int leaf, const Point &from) {
     if (sizeof(Real) == 8) return false;
-    if (UNSOFTENED || CLOSELY) return true;
+    if (CLOSELY) return true;
     float rounding = 0x1p-24f * (float)(target.centre.mass + from.mass);
     float weight = t.summary[(size_t)leaf * SUMMARY + CLOSENESS];
     return rounding * weight > target.allowed;
@@ -130,7 +130,7 @@ __device__ inline void add_some(const Tree &t, const Target &target, Shared &sha
     while (k < number) {
         const Leaf &leaf = shared.leaves[k];
         int count = min(LANES, left), self = first + lane() - begin;
-        bool closely = sizeof(Real) == 4 && (UNSOFTENED || CLOSELY || leaf.is_close);
+        bool closely = sizeof(Real) == 4 && (CLOSELY || leaf.is_close);
         __syncwarp();
         if (lane() < count) {
             if (closely)

@@ -15,15 +15,19 @@ __device__ inline double centre_of(double mass, double moment, double lowest, do
     return fmin(fmax(centre, lowest), highest);  // rounding could leave the box
 }
 
+// What a row of multipoles has at a place.
+__device__ inline double place_of_row(const double *total, int place) {
+    int exact = place - TERMS;
+    if (place < TERMS) return total[place];
+    return exact < EXACT_TERMS ? total[exact] - (float)total[exact] : 0;
+}
+
 // Store the multipoles and their summary: the power of each order times its binomial coefficient.
 // The last power stands for those of the orders left out. It is not taken to be smaller than a
 // typical radius times the one before: those of odd orders vanish where bodies are symmetric.
 __device__ inline void store(const Tree &t, int cell, float radius, const double *total) {
     float *row = t.multipole + (size_t)cell * PITCH;
-    for (int k = lane(); k < PITCH; k += LANES) {
-        int exact = k - TERMS;
-        row[k] = k < TERMS ? total[k] : exact < EXACT_TERMS ? total[exact] - (float)total[exact] : 0;
-    }
+    for (int k = lane(); k < PITCH; k += LANES) row[k] = place_of_row(total, k);
     float *summary = t.summary + (size_t)cell * SUMMARY;
     double power = 0;
     int n = lane();
